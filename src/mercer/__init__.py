@@ -64,6 +64,8 @@ _NAMES = {
     "mercer.display.paths": ("PathDisplay",),
     "mercer.display.steps_display": ("StepsDisplay",),
     "mercer.display.searches": ("SearchCurveDisplay", "SearchMapDisplay"),
+    "mercer.explanation.explanation": ("Explanation",),
+    "mercer.explanation.shapley_values": ("explain",),
     "mercer.exceptions": (
         "ClusterError", "NearDiagonalWarning",
         "InfeasibleNuError", "InvalidInputError", "MercerError", "MissingExtraError", "NotPositiveSemidefiniteError",

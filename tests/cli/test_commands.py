@@ -180,6 +180,24 @@ def test_inspect(folder, capsys):
     assert json.loads(capsys.readouterr().out)["machine"] == "SVC"
 
 
+def test_inspect_explains_rows(folder, tmp_path, capsys):
+    """With a data file, the mean |Shapley value| of each preprocessed feature, largest first."""
+    arguments = ["inspect", str(folder / "iris.mercer"), "--data", str(folder / "iris.csv")]
+    assert main(arguments) == 0
+    shown = capsys.readouterr().out
+    assert "mean |Shapley value| of each feature:\n  " in shown and "█" in shown
+    assert main([*arguments, "--json"]) == 0
+    sizes = json.loads(capsys.readouterr().out)["mean |Shapley value|"]
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+    assert {"a", "b", "c", "d", "colour = red"} <= set(sizes)
+    assert set(list(sizes)[:2]) == {"c", "d"}  # the length and width of petals
+    lines = tmp_path / "dna.csv"
+    lines.write_text("text,label\n" + "".join(f"{'ab' * (i % 5 + 2)}c,{i % 2}\n" for i in range(20)))
+    mercer.save(mercer.SVC(kernel=mercer.Spectrum(2)).fit(["abab", "cdcd"], [0, 1]), tmp_path / "dna.mercer")
+    assert main(["inspect", str(tmp_path / "dna.mercer"), "--data", str(lines)]) == 1
+    assert "has no exact Shapley values that take some seconds only" in capsys.readouterr().err
+
+
 def test_certify_recomputes(folder, capsys):
     arguments = ["certify", str(folder / "iris.mercer"), str(folder / "iris.csv")]
     assert main([*arguments, "--tol", "0.1"]) == 0

@@ -7,7 +7,7 @@ from sklearn.datasets import load_diabetes, load_iris
 
 from mercer.io.tables import read_samples
 from mercer.report.dependence import Dependence, partial_dependence
-from mercer.report.importance import permutation_importance, slopes
+from mercer.report.importance import permutation_importance, shapley_values, slopes
 from mercer.report.inputs import _direction, inputs_section
 from mercer.report.names import feature_names
 from mercer.workflow import train
@@ -171,3 +171,21 @@ def test_many_columns_are_not_shuffled(tmp_path):
         "because there are 205 columns; the limit is 200" in text
         and "The 25 largest of 205 features are shown." in text
     )
+
+
+def test_shapley_values_of_a_report_are_exact_and_named(tmp_path):
+    """The column that decides has the largest; categories have names; a kernel without a formula has none."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"noise": rng.normal(size=120), "signal": rng.normal(size=120)})
+    frame["kind"] = rng.choice(["a", "b", "c"], 120)
+    frame["y"] = frame.signal**2
+    outcome = trained(tmp_path, frame)
+    found = shapley_values(outcome.machine, outcome.prepared)
+    assert found.exact and len(found) == 100 and found.n_background == 30
+    assert feature_names(outcome)[int(np.argmax(found.importance))] == "signal"
+    text = "".join(inputs_section(outcome))
+    assert "What each feature adds to the value of a row" in text and "in units of y" in text
+    assert text.index("mean |Shapley value|") < text.index("Signed slopes")
+    other = trained(tmp_path, frame, kernel="matern()")
+    assert shapley_values(other.machine, other.prepared) is None
+    assert "Shapley" not in "".join(inputs_section(other))

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mercer.cli import reading
 from mercer.cli.reading import read_model
+
+SHAPLEY = "mean |Shapley value|"
+# features that are printed, and characters of the longest name and bar
+SHOWN, NAME, BAR = 20, 40, 30
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,8 +45,32 @@ def run(arguments: argparse.Namespace) -> int:
         found["score in the search"] = plain(last.best_score_)
     found["certificate"] = str(getattr(machine, "certificate_", "unknown"))
     found["bytes"] = Path(arguments.model).stat().st_size
+    if arguments.data is not None:
+        found[SHAPLEY] = _importance(model, arguments)
     _print(found, arguments.json)
     return 0
+
+
+def _importance(model: Any, arguments: argparse.Namespace) -> dict[str, float]:
+    """Return the mean size of exact Shapley values of each feature over some rows of a data file, largest first."""
+    from mercer.display.canvas import machine_of
+    from mercer.exceptions import InvalidInputError
+    from mercer.report.importance import shapley_values
+    from mercer.report.names import names_of
+    from mercer.workflow.preparation import prepared, table_reader
+
+    reader = table_reader(model)
+    samples = reading.read_new(arguments, reader=reader, need_target=False, na_target="keep")
+    found = shapley_values(machine_of(model), prepared(model, samples.X))
+    if found is None:
+        raise InvalidInputError(
+            f"{arguments.model} has no exact Shapley values that take some seconds only: they need a kernel on at most "
+            "200 features that is a product or sum over them. Leave out --data, or use mercer.explain in Python."
+        )
+    names = names_of(model, samples.kind)
+    names = names if len(names) == len(found.feature_names) else list(found.feature_names)
+    size = found.importance.reshape(len(names), -1).mean(axis=1)
+    return {names[j]: float(size[j]) for j in (-size).argsort(kind="stable")}
 
 
 def _own_parameters(machine: Any) -> dict[str, Any]:
@@ -56,6 +85,9 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         print()
         return
     for name, value in found.items():
+        if name == SHAPLEY:
+            _print_bars(value)
+            continue
         if isinstance(value, dict):
             value = ", ".join(f"{key}={item}" for key, item in value.items()) or "all default"
         elif isinstance(value, list):
@@ -63,7 +95,21 @@ def _print(found: dict[str, Any], as_json: bool) -> None:
         print(f"{name:<20} {value}")
 
 
+def _print_bars(sizes: dict[str, float]) -> None:
+    """Print a line with a bar for each feature, the largest first."""
+    print(f"{SHAPLEY} of each feature:")
+    shown, largest = list(sizes.items())[:SHOWN], max(sizes.values()) or 1.0
+    width = min(max(len(name) for name, _ in shown), NAME)
+    for name, size in shown:
+        name = name if len(name) <= NAME else name[: NAME - 1] + "…"
+        print(f"  {name:<{width}} {size:9.3g}  {'█' * round(BAR * size / largest)}".rstrip())
+    if len(sizes) > SHOWN:
+        print(f"  … and {len(sizes) - SHOWN:,} more")
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``mercer inspect``."""
     parser.add_argument("model", help="a model file of mercer, LIBSVM, LIBLINEAR or ONNX (support vector machines)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--data", metavar="FILE", help="rows at which to explain the model: Shapley values by feature")
+    reading.add_arguments(parser)

@@ -33,6 +33,8 @@ from mercer._sklearn_compat import (
     in_configured_interface,
     num_samples,
 )
+from mercer.estimators.inspection.feature_importances import ImportancesMixin
+from mercer.estimators.inspection.notebook_line import NotebookLineMixin
 from mercer.estimators.landmark_machine import LandmarkMixin
 from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.over_parts.rows_on_disk import block_by_block
@@ -202,7 +204,7 @@ class NumbersMixin(RegressorMixin):  # type: ignore[misc]
         return np.ravel(self._values(X))
 
 
-class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
+class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
     """The base of all estimators that solve a problem to a tolerance and certify what they have found.
 
     Ctrl-C during ``fit`` ends it with a usable model and a warning; a second one within five seconds is a
@@ -286,7 +288,7 @@ class Machine(CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
         return f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
 
 
-class KernelEstimator(KernelParameters, FunctionMixin, Machine):
+class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine):
     """A machine that compares samples with a kernel, whatever its model is made of."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

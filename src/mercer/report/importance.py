@@ -1,7 +1,7 @@
 """Measure which inputs matter, and in which direction.
 
-Two measures: the loss of score on held-out rows when a column is shuffled (permutation importance), and the signed
-slopes of the decision function of the fitted machine.
+Three measures: the loss of score on held-out rows when a column is shuffled (permutation importance), and the exact
+Shapley values and the signed slopes of the decision function of the fitted machine.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from sklearn.pipeline import Pipeline
 
 from mercer._sklearn_compat import safe_indexing
 from mercer.exceptions import InvalidInputError, MercerError
+from mercer.explanation.explanation import Explanation
+from mercer.explanation.shapley_values import explain, has_formula
 from mercer.io.formats.plain_model import plain_model
 from mercer.io.tables.preprocessing import PREPARE
 from mercer.kernels.features import Matrix, Vector, as_matrix
@@ -34,6 +36,9 @@ ALL_FOLDS_UP_TO, FEW_FOLDS = 3000, 2
 REPEATS, PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 5, 250_000, 50, 500
 # slopes are computed at this many rows
 SLOPE_ROWS = 500
+# Shapley values are computed at this many rows, with this many background rows, and at fewer rows if products of this
+# many factors do not suffice
+SHAPLEY_ROWS, BACKGROUND, FEWEST_EXPLAINED, FACTORS = 100, 30, 10, 5e9
 # gradients are computed in batches of at most this many numbers
 ENTRIES = 5_000_000
 
@@ -235,6 +240,21 @@ def slopes(outcome: Outcome) -> Slopes | None:
     except MercerError:  # the kernel is not one on vectors
         return None
     return Slopes(outputs, total / len(chosen), rising / len(chosen), plain.weights is not None)
+
+
+def shapley_values(machine: Any, X: Any) -> Explanation | None:
+    """Explain a machine at a random sample of the rows; None if there is no exact formula, or it takes too long."""
+    if not hasattr(X, "shape") or not 0 < X.shape[1] <= MOST_COLUMNS or X.shape[0] == 0 or not has_formula(machine):
+        return None
+    n, d = X.shape
+    order = np.random.default_rng(0).permutation(n)
+    points = getattr(machine, "support_vectors_", X)
+    cost = BACKGROUND * points.shape[0] * d * -(-d // 2)
+    count = SHAPLEY_ROWS if hasattr(machine, "coef_") else int(min(SHAPLEY_ROWS, FACTORS // cost))
+    if count < FEWEST_EXPLAINED:
+        return None
+    rows, background = X[order[:count]], X[order[-BACKGROUND:]]
+    return explain(machine, rows, background)
 
 
 def _by_class(gradients: Matrix, n_classes: int) -> Matrix:

@@ -10,7 +10,15 @@ import numpy as np
 from mercer.display.canvas import axes, colour, marker
 from mercer.report import html
 from mercer.report.dependence import Dependence, partial_dependence, value_words
-from mercer.report.importance import MOST_COLUMNS, Importance, Slopes, input_columns, permutation_importance, slopes
+from mercer.report.importance import (
+    MOST_COLUMNS,
+    Importance,
+    Slopes,
+    input_columns,
+    permutation_importance,
+    shapley_values,
+    slopes,
+)
 from mercer.report.names import class_words, feature_names
 from mercer.report.quality import LINES, SHOWN, default_score
 from mercer.workflow.training import Outcome
@@ -41,6 +49,7 @@ def inputs_section(outcome: Outcome) -> Iterator[str]:
             f"The importance of single columns was not computed, because there are {len(input_columns(outcome)):,} "
             f"columns; the limit is {MOST_COLUMNS}."
         )
+    yield from _shapley(outcome, names)
     if found is not None and len(names) == found.mean.shape[1]:
         yield from _slopes(outcome, found, names)
     elif importance is None:
@@ -71,6 +80,25 @@ def _importance(outcome: Outcome, found: Importance) -> Iterator[str]:
         yield html.paragraph(
             f"For the other {len(order) - SHOWN} columns, at most {_loss(found.loss[order[SHOWN]])} is lost.", True
         )
+
+
+def _shapley(outcome: Outcome, names: list[str]) -> Iterator[str]:
+    """Yield a bar for the mean |Shapley value| of each preprocessed feature; nothing if it was not computed."""
+    found = shapley_values(outcome.machine, outcome.prepared)
+    if found is None or len(names) != len(found.feature_names):
+        return
+    size = found.importance.reshape(len(names), -1).mean(axis=1)
+    order, largest = np.argsort(-size, kind="stable"), float(size.max()) or 1.0
+    unit = f"units of {outcome.samples.target}" if outcome.task == "regression" else "units of the decision function"
+    several = ", averaged over the pairs of classes" if found.values.ndim == 3 else ""
+    yield html.heading("What each feature adds to the value of a row")
+    yield html.paragraph(
+        f"The mean size of exact Shapley values over {len(found):,} rows, in {unit}{several}. Those of a row "
+        "divide the difference between its value and the average value among the features. "
+        f"Features that are left out have the values of {found.n_background} other rows. In Python: mercer.explain."
+    )
+    rows = [(names[j], html.bar(size[j] / largest), f"{size[j]:.3g}") for j in order[:SHOWN]]
+    yield html.table("mean |Shapley value| by feature", ("feature", "", "mean |Shapley value|"), rows)
 
 
 # ---- direction -------------------------------------------------------------------------------------------------------

@@ -17,14 +17,18 @@ RARE = "infrequent_sklearn"
 
 def feature_names(outcome: Outcome) -> list[str]:
     """Return the names of the preprocessed features: "bmi", "sex = female", "note: word"; empty if unknown."""
-    model = outcome.model
-    if len(model.steps) == 1:
+    return names_of(outcome.model, outcome.samples.kind)
+
+
+def names_of(model: Any, kind: str) -> list[str]:
+    """Return the names of the preprocessed features of a model for samples of this kind, such as "table"."""
+    if not isinstance(model, Pipeline) or len(model.steps) == 1:
         return []
     try:
         raw = [str(name) for name in model[:-1].get_feature_names_out()]
     except (AttributeError, ValueError):
         return []
-    if outcome.samples.kind == "matrix":
+    if kind == "matrix":
         return [f"feature {j}" for j in range(len(raw))]
     known = dict(_encoded(model[-2]))
     return [known.get(name, _plain(name)) for name in raw]

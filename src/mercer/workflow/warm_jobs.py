@@ -244,6 +244,7 @@ def jobs() -> dict[str, Callable[[], object]]:
     add("laplacian() CSR", "SVC", lambda n: KINDS["CSR"](_samples(n)), _halves, 300, kernel="laplacian()")
 
     found["SVC precomputed"] = _precomputed
+    found["explain"] = _explained
     found[SHARED] = _shared_loops
     for name in mercer.__all__:
         # examples of files write them, and those of displays need matplotlib
@@ -308,6 +309,12 @@ def _precomputed() -> None:
             K = (X @ X.T).astype(dtype)
             mercer.SVC(kernel="precomputed").fit(K, _halves(n)).predict(K)
             mercer.SVR(kernel="precomputed").fit(K, _curve(n)).predict(K)
+
+
+def _explained() -> None:
+    """Shapley values of a product and of a product with a polynomial."""
+    for kernel in ("gaussian()", "gaussian() * polynomial()"):
+        mercer.explain(mercer.SVR(kernel=kernel).fit(_samples(60), _curve(60)), _samples(3))
 
 
 def _shared_loops() -> None:

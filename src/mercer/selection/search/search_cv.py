@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
 from mercer.estimators.base import show_log, warn_user
+from mercer.estimators.inspection.notebook_line import NotebookLineMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes, budget_bytes
 from mercer.kernels.features import Matrix, Vector
@@ -49,7 +50,7 @@ def _is_refitted(self: Any) -> bool:
     return True
 
 
-class SearchCV(BaseEstimator, ABC):  # type: ignore[misc]
+class SearchCV(NotebookLineMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """Choose parameters by cross-validation, then fit to all samples.
 
     ``fit`` runs top down: validate, make folds, try candidates, choose, refit, learn probabilities or intervals.

@@ -1,0 +1,159 @@
+"""``feature_importances_`` ranks features by how much the decision function changes with them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel
+
+from mercer import (
+    SVC,
+    SVR,
+    CallableKernel,
+    Gaussian,
+    KernelLogisticRegression,
+    KernelRidge,
+    LinearSVC,
+    NuSVC,
+    OneClassSVM,
+    PegasosClassifier,
+    Spectrum,
+)
+
+
+def samples(n=200, d=8, seed=0):
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X, (X[:, 0] * X[:, 3] + X[:, 5] > 0).astype(int)
+
+
+def numerically(f, X, h=1e-5):
+    """Σ over functions of mean |∂f/∂x_j| std(x_j), by central differences."""
+    found = np.zeros(X.shape[1])
+    for j in range(X.shape[1]):
+        step = h * np.eye(X.shape[1])[j]
+        found[j] = np.abs(f(X + step) - f(X - step)).reshape(len(X), -1).mean(axis=0).sum() / (2 * h) * X[:, j].std()
+    return found / found.sum()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", Gaussian((0.1, 0.2, 0.3, 0.1, 0.1, 0.1, 0.0, 0.1))])
+def test_it_is_the_mean_slope_times_the_spread(kernel):
+    """At the support vectors, against central differences of the decision function."""
+    X, y = samples()
+    model = SVC(kernel=kernel).fit(X, y)
+    expected = numerically(model.decision_function, model.support_vectors_)
+    np.testing.assert_allclose(model.feature_importances_, expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0, rtol=1e-12)
+
+
+def test_several_functions_are_added():
+    """Three classes have three functions."""
+    X, _ = samples()
+    model = SVC(decision_function_shape="ovo").fit(X, np.digitize(X[:, 0] + X[:, 1], [-0.7, 0.7]))
+    # each function at its own support vectors and those of the others
+    np.testing.assert_allclose(
+        model.feature_importances_, numerically(model.decision_function, model.support_vectors_), rtol=1e-6
+    )
+
+
+def test_a_linear_kernel_has_weights_times_spread():
+    """|w_j| std(x_j); dense and sparse samples agree."""
+    X, y = samples()
+    model = SVC(kernel="linear").fit(X, y)
+    expected = np.abs(model.coef_[0]) * model.support_vectors_.std(axis=0)
+    np.testing.assert_allclose(model.feature_importances_, expected / expected.sum(), rtol=1e-9)
+    for kernel in ("rbf", "linear"):
+        dense, sparse = (SVC(kernel=kernel, gamma=0.2, tol=1e-8).fit(M, y) for M in (X, sp.csr_array(X)))
+        np.testing.assert_allclose(dense.feature_importances_, sparse.feature_importances_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", [SVC(), NuSVC(), KernelLogisticRegression()])
+def test_elimination_keeps_the_relevant_features(model):
+    """RFE and SelectFromModel find the three features that decide the class, out of eight."""
+    X, y = samples()
+    chosen = RFE(model, n_features_to_select=3).fit(X, y)
+    assert set(np.flatnonzero(chosen.support_)) == {0, 3, 5}
+    assert set(np.flatnonzero(SelectFromModel(model, threshold=-np.inf, max_features=3).fit(X, y).get_support())) == {
+        0,
+        3,
+        5,
+    }
+
+
+@pytest.mark.parametrize("model", [SVR(), KernelRidge(kernel="rbf", alpha=0.1)])
+def test_elimination_in_regressions(model):
+    """An interaction is found, which a linear machine cannot see."""
+    X, _ = samples()
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+    assert set(np.flatnonzero(RFE(model, n_features_to_select=3).fit(X, y).support_)) == {0, 1, 2}
+
+
+def test_elimination_with_cross_validation():
+    """RFECV chooses the number of features, too."""
+    X, y = samples()
+    found = RFECV(SVC(), cv=3, min_features_to_select=1).fit(X, y)
+    assert {0, 3, 5} <= set(np.flatnonzero(found.support_))
+
+
+def test_scikit_learn_prefers_coef():
+    """A linear kernel is eliminated by its weights, as that of LinearSVC; LinearSVC has no feature_importances_."""
+    X, y = samples()
+    model = SelectFromModel(SVC(kernel="linear"), threshold=-np.inf, max_features=1).fit(X, y)
+    assert set(np.flatnonzero(model.get_support())) == {np.argmax(np.abs(model.estimator_.coef_))}
+    assert "_importances_of" not in vars(model.estimator_)
+    assert not hasattr(LinearSVC().fit(X, y), "feature_importances_")
+
+
+def test_it_is_computed_once_and_anew_after_fit():
+    """A second fit forgets the values; those that were returned can be changed."""
+    X, y = samples()
+    model = SVC().fit(X, y)
+    first = model.feature_importances_
+    first[:] = 0.0
+    assert model.feature_importances_.sum() > 0
+    before = model.feature_importances_
+    model.fit(X[:, ::-1], y)
+    assert not np.allclose(before, model.feature_importances_)
+    # all coefficients at their bound: equal for both fits
+    bound = SVC(C=1e-3, gamma=0.1).fit(X, y)
+    before = bound.feature_importances_
+    np.testing.assert_allclose(bound.fit(X[:, ::-1], y).feature_importances_, before[::-1], rtol=1e-6)
+    assert not np.allclose(before, before[::-1])
+
+
+def test_notebooks_do_not_compute_it():
+    """scikit-learn's diagram reads all attributes that dir() names."""
+    X, y = samples()
+    model = SVC().fit(X, y)
+    model._repr_html_()
+    assert "feature_importances_" not in dir(model) and "_importances_of" not in vars(model)
+    assert "support_vectors_" in dir(model)
+
+
+def test_other_machines_have_none():
+    """The sentence says why."""
+    with pytest.raises(AttributeError, match="feature_importances_ is available after fit"):
+        SVC().feature_importances_  # noqa: B018
+    strings = SVC(kernel=Spectrum(2)).fit(["abab", "cdcd"], [0, 1])
+    with pytest.raises(
+        AttributeError, match=r"needs a kernel on vectors that has derivatives, but the kernel is Spectrum\(k=2\)"
+    ):
+        strings.feature_importances_  # noqa: B018
+    X, y = samples()
+    assert not hasattr(SVC(kernel="precomputed").fit(X @ X.T, y), "feature_importances_")
+    linear = PegasosClassifier(random_state=0).fit(X, y)
+    with pytest.raises(AttributeError, match=r"the model keeps a single vector\. Use coef_"):
+        linear.feature_importances_  # noqa: B018
+    own = SVC(kernel=CallableKernel(lambda A, B: A @ B.T)).fit(X, y)
+    with pytest.raises(AttributeError, match="feature_importances_ needs"):
+        own.feature_importances_  # noqa: B018
+
+
+def test_novelties():
+    """A machine of one class has a function, too; one of no features is spread evenly over nothing."""
+    X, _ = samples()
+    X[:, 2] *= 3.0
+    model = OneClassSVM(nu=0.3).fit(X)
+    np.testing.assert_allclose(
+        model.feature_importances_, numerically(model.decision_function, model.support_vectors_), rtol=1e-6
+    )
+    constant = SVC(kernel="rbf").fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    np.testing.assert_array_equal(constant.feature_importances_, [0.0, 0.0])
