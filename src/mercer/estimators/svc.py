@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
 from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
+from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.estimators.prediction import (
     FOLDS,
@@ -298,7 +299,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return self._probB
 
 
-class SVC(BaseSVC):
+class SVC(MachineUpdatesMixin, BaseSVC):
     """C-support vector classification: ½|w|² + Σ Cᵢ max(0, 1 - yᵢ(f(xᵢ) + b)).
 
     scikit-learn's parameters and attributes keep their meaning; the others are described below. ``C=inf`` asks for
@@ -430,6 +431,7 @@ class SVC(BaseSVC):
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         **STEPWISE_PARAMETERS,
         **LANDMARK_PARAMETERS,
+        **UPDATABLE,
     }
 
     _solves_parts = True
@@ -466,6 +468,7 @@ class SVC(BaseSVC):
         max_landmarks: int = 2000,
         polish: bool = False,
         checkpoint: Any = None,
+        updatable: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -1,0 +1,362 @@
+"""Updates of SVC, SVR and OneClassSVM: one problem, or one for each pair of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import column_or_1d
+
+from mercer._sklearn_compat import num_samples
+from mercer.estimators.exact_updates.updates_mixin import Change
+from mercer.estimators.prediction import pair_coefficients
+from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import Data, product
+from mercer.kernels import Kernel
+from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.losses.base import BoxQP, Loss
+from mercer.problems.clock import Clock
+from mercer.problems.dual import DualProblem
+from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate
+from mercer.svm.batch import OneVsOne, class_pairs
+from mercer.svm.solve import solve_problem
+from mercer.svm.verify import exact_product
+from mercer.updates.kernel_columns import KernelColumns
+from mercer.updates.warm_descent import Columns, Ended, Problem, add_columns, descend, restore_sums
+from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets, validate_weights
+
+# if so many samples come or leave at once, the exact solver is begun at the present solution instead
+MOST_AT_ONCE = 200
+
+
+class Statement(NamedTuple):
+    """One problem of a machine: targets and weights of the samples ``rows`` (None for all)."""
+
+    loss: Loss
+    rows: Vector | None
+    y: Vector
+    weight: Vector
+    intercept: bool
+
+    def of(self, values: Vector) -> Vector:
+        """The numbers of the samples of the problem."""
+        return values if self.rows is None else values[self.rows]
+
+
+class MachineUpdates:
+    """The training samples of a kernel machine with their targets and weights, and the solution of its problems.
+
+    ``targets`` are class numbers of a classifier. The solution (``beta`` and F = Kβ, a row for each problem, and stored
+    columns of K) is not part of pickles and files: it is computed at the next update.
+    """
+
+    def __init__(self, samples: Any, targets: Vector, weight: Vector, psd: bool) -> None:
+        self.samples = samples
+        self.targets = targets
+        self.weight = weight
+        self.psd = psd
+        self.version = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.beta: Matrix | None = None
+        self.F = np.empty((0, 0))
+        self.columns = KernelColumns(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("samples", "targets", "weight", "psd", "version")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._begin()
+        vars(self).update(state)
+
+    @property
+    def n(self) -> int:
+        """The number of training samples."""
+        return len(self.weight)
+
+    # ---- the change ------------------------------------------------------------------------------------------
+
+    def change_of(self, model: Any, removed: Vector, X: Any, y: Any, sample_weight: Any) -> Change:
+        """Validate new samples. Targets of a classifier are labels."""
+        X = model._as_trained(model._validate(X, None, reset=False)[0])
+        n = num_samples(X)
+        weight = validate_weights(sample_weight, n, X) if sample_weight is not None else np.ones(n)
+        return Change(removed, X, new_targets(model, y, n), weight)
+
+    def apply(self, model: Any, change: Change) -> None:
+        """Solve the changed problem and publish it; after an error everything is as it was."""
+        classes, targets = self._targets_after(model, change)
+        weight = change.of_vector(self.weight, change.weight)
+        if not np.any(weight > 0):
+            raise InvalidInputError("No sample with a positive weight would be left: give at least one a weight.")
+        if self.beta is None:
+            self._restore(model)
+        before, attributes = dict(vars(self)), dict(vars(model))
+        try:
+            with Clock(model.time_limit) as clock:
+                run = Run(self, model, change, clock)
+                if classes is not None:
+                    run.change_classes(classes, targets, weight)
+                run.move(targets, weight)
+                run.solve()
+        except BaseException:
+            vars(self).update(before)
+            self.columns = KernelColumns(self.n)
+            vars(model).clear()
+            vars(model).update(attributes)
+            raise
+        self.version += 1  # a copy that shares these samples has the old version
+        model._updates_version = self.version
+        model._warn_unfinished()
+
+    def _targets_after(self, model: Any, change: Change) -> tuple[Vector | None, Vector]:
+        """(the classes of a classifier, the targets of all samples after the change)."""
+        old = getattr(model, "classes_", None)
+        if old is None:
+            return None, change.of_vector(self.targets, change.targets)
+        labels = change.of_vector(old[self.targets.astype(np.intp)], change.targets)
+        classes, codes = find_classes(labels)
+        gone = np.setdiff1d(old, classes)
+        if len(gone):
+            raise InvalidInputError(
+                f"The update would leave no sample of the class {gone[0]!r}. Keep one of its samples, or fit a model "
+                "without this class."
+            )
+        return classes, codes.astype(np.float64)
+
+    def _restore(self, model: Any) -> None:
+        """β from the published coefficients and F = Kβ in float64, for each problem at all samples."""
+        coef, support = model._dual_coef_, model.support_.astype(np.intp)
+        coef = coef.toarray() if sp.issparse(coef) else coef
+        if hasattr(model, "classes_"):
+            coef = pair_coefficients(coef, np.concatenate([[0], np.cumsum(model._n_support)]))
+        kernel: Kernel = model._kernel
+        self.beta = np.zeros((len(coef), self.n))
+        self.beta[:, support] = coef
+        features = kernel.prepare(self.samples, np.float64)
+        self.F = np.ascontiguousarray(product(kernel, features, features.take(support), coef.T).T)
+        self.columns = KernelColumns(self.n)
+
+
+class Run:
+    """One update of a machine."""
+
+    def __init__(self, state: MachineUpdates, model: Any, change: Change, clock: Clock) -> None:
+        self.state, self.model, self.change, self.clock = state, model, change, clock
+        self.kernel: Kernel = model._kernel
+        self.options: Options = model._options()
+        self.many = len(change.removed) + change.n_new > MOST_AT_ONCE
+        self.touched: Vector = state.targets[change.removed]
+        self.near: Vector | None = None
+        self.known: dict[tuple[int, int], Solution] = {}
+
+    def change_classes(self, classes: Vector, targets: Vector, weight: Vector) -> None:
+        """Set the classes and their weights; pairs with a new class begin at β = 0."""
+        state, model = self.state, self.model
+        old, codes = model.classes_, targets.astype(np.intp)
+        factors = class_weights(model.class_weight, classes, codes)
+        check_weighted_classes(codes, weight, factors)
+        kept = np.searchsorted(classes, old)
+        if len(classes) > 2:
+            self._remember_pairs(kept)
+        if len(classes) > len(old):
+            assert state.beta is not None
+            pairs = class_pairs(len(classes))
+            beta, F = np.zeros((2, len(pairs), state.n))
+            for p, (i, j) in enumerate(class_pairs(len(old))):
+                at = pairs.index((int(kept[i]), int(kept[j])))
+                beta[at], F[at] = state.beta[p], state.F[p]
+            state.beta, state.F, state.targets = beta, F, kept[state.targets.astype(np.intp)].astype(np.float64)
+            self.touched = state.targets[self.change.removed]
+        model.classes_, model.class_weight_ = classes, factors
+
+    def _remember_pairs(self, kept: Vector) -> None:
+        """The published solutions of pairs, without β and F; ``kept`` are the new numbers of the old classes."""
+        state, model = self.state, self.model
+        used = np.bincount(state.targets.astype(np.intp), state.weight > 0, len(kept)) > 0
+        proofs = zip(model.certificates_, model._statuses, strict=True)
+        none = np.empty(0)
+        for p, (i, j) in enumerate(class_pairs(len(kept))):
+            if used[i] and used[j]:
+                proof, status = next(proofs)
+                b = model._intercept_[p : p + 1] if model.fit_intercept else none
+                steps = int(model.n_iter_[p])
+                self.known[int(kept[i]), int(kept[j])] = Solution(none, none, b, status, steps, 0.0, proof)
+
+    def move(self, targets: Vector, weight: Vector) -> None:
+        """Let samples leave and come: β of new samples is 0, F follows. Sums of β may be violated afterwards."""
+        state, change = self.state, self.change
+        beta, F = state.beta, state.F
+        assert beta is not None
+        removed = change.removed
+        gone = np.zeros((0, state.n))
+        if len(removed) and not self.many:
+            carries = removed[beta[:, removed].any(axis=0)]
+            if len(carries):
+                gone = self._columns_of(carries)
+                F = F - beta[:, carries] @ gone
+        samples = change.of_samples(state.samples)
+        beta = change.of_vector(beta)
+        self.data = Data(self.kernel, samples, len(weight), self.state.psd)
+        self.features = self.kernel.prepare(samples, np.float64)
+        new = np.arange(len(weight) - change.n_new, len(weight))
+        if change.order is not None:
+            new = np.argsort(change.order)[len(weight) - change.n_new :]
+        F = change.of_vector(F)
+        if self.many:
+            state.columns = KernelColumns(len(weight))
+        else:
+            state.columns.remove(removed)
+            coming = np.zeros((0, len(weight)))
+            if change.n_new:
+                coming = self.kernel.block(self.features.take(new), self.features)
+                self.data.evaluations.add(coming.size)
+                state.columns.append(coming if change.order is None else coming[:, np.argsort(change.order)])
+                F[:, new] = beta @ coming.T
+            if change.order is not None:
+                state.columns.place = state.columns.place[change.order]
+                state.columns.row = state.columns.row[change.order]
+            nearest = [change.of_vector(gone)] if len(gone) else []
+            nearest += [coming] if len(coming) else []
+            self.near = np.concatenate(nearest).sum(axis=0) if nearest else None
+        self.touched = np.append(self.touched, targets[new])
+        state.samples, state.targets, state.weight, state.beta, state.F = samples, targets, weight, beta, F
+
+    def _columns_of(self, index: Vector) -> Matrix:
+        """K[index, :] before the change."""
+        state = self.state
+        rows = state.columns.row[index]
+        if np.all(rows >= 0):
+            return state.columns.values[rows][:, state.columns.place]
+        features = self.kernel.prepare(state.samples, np.float64)
+        return self.kernel.block(features.take(index), features)
+
+    # ---- problems --------------------------------------------------------------------------------------------
+
+    def solve(self) -> None:
+        """Solve the problems that have changed, and publish all."""
+        state, model = self.state, self.model
+        model.shape_fit_ = (state.n, *model.shape_fit_[1:])
+        if hasattr(model, "classes_"):
+            self._solve_pairs()
+        else:
+            loss, C = model._single_loss()
+            used = np.flatnonzero(state.weight > 0)
+            rows = None if len(used) == state.n else used
+            factor = np.multiply(C, state.weight, out=np.zeros(state.n), where=state.weight > 0)
+            y = state.targets
+            if rows is not None:
+                y, factor = y[rows], factor[rows]
+            statement = Statement(loss, rows, y, factor, bool(model.fit_intercept))
+            part = self.data if rows is None else self.data.take(rows)
+
+            def exactly(start: Vector) -> Solution:
+                start = start / model._unit
+                return model._run(part, loss, y, factor, self.options, self.clock, start)
+
+            solution = self._solved(0, statement, exactly)
+            model._check_bounded(solution)
+            model._publish_one(self.data, loss, used, solution)
+            model._warm = solution.beta / model._unit if model.warm_start else None
+        model.kernel_evaluations_ = self.data.evaluations.count
+
+    def _solve_pairs(self) -> None:
+        state, model = self.state, self.model
+        problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock)
+        assert state.beta is not None
+        found: list[Solution | None] = []
+        # balanced weights of all classes change
+        touched = None if model.class_weight == "balanced" else set(self.touched.astype(np.intp).tolist())
+        for p, (i, j) in enumerate(problems.pairs):
+            index, _ = problems.samples(i, j)
+            if len(problems.members[i]) == 0 or len(problems.members[j]) == 0:
+                found.append(None)
+                continue
+            known = self.known.get((i, j))
+            if known is not None and touched is not None and i not in touched and j not in touched:
+                found.append(replace(known, beta=state.beta[p, index], F=state.F[p, index]))
+                continue
+            rows = None if len(index) == state.n else np.sort(index)
+            codes = state.targets if rows is None else state.targets[rows]
+            factor = problems.factor if rows is None else problems.factor[rows]
+            statement = Statement(problems.loss, rows, np.where(codes == i, 1.0, -1.0), factor, problems.intercept)
+            back = index if rows is None else np.searchsorted(rows, index)
+
+            def exactly(start: Vector, pair: tuple[int, int] = (i, j), back: Vector = back) -> Solution:
+                solution = problems._solve_pair(None, pair, start[back])
+                assert solution is not None
+                return solution.taken(np.argsort(back))
+
+            is_new = known is None and len(problems.pairs) > 1
+            found.append(self._solved(p, statement, exactly, is_new).taken(back))
+        model._publish_pairs(problems, found)
+        model._warm = [None if s is None else s.beta / model._unit for s in found] if model.warm_start else None
+
+    def _solved(
+        self, p: int, statement: Statement, exactly: Callable[[Vector], Solution], is_new: bool = False
+    ) -> Solution:
+        """Solve problem p from its present β. ``exactly`` is the exact solver, for what has changed a lot."""
+        state, (loss, rows, y, weight, intercept) = self.state, statement
+        assert state.beta is not None
+        qp = DualProblem(None, loss, y, weight, intercept or hasattr(loss, "nu")).qp
+        beta, F = statement.of(state.beta[p]), statement.of(state.F[p])
+        problem = Problem(qp, rows, beta, F)
+        ended = None
+        if not (self.many or is_new or qp.has_open_box or not self.data.psd):
+            ended = self._descend(problem)
+        if ended is None or ended.status is None:
+            solution = exactly(beta)
+            part = self.data if rows is None else self.data.take(rows)
+            beta, F = solution.beta, exact_product(part, qp, solution.beta, self.options)
+        else:
+            b = ended.seen.thresholds
+            if ended.status is not Status.CONVERGED:
+                # far from the optimum free variables say little about b: minimise the loss over b
+                b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
+            proof = certificate(qp, loss, y, weight, beta, F, b, self.data.psd)
+            point = TracePoint(self.clock.seconds, ended.steps, proof.kkt_violation, proof.dual, len(beta))
+            solution = Solution(beta, F, b, ended.status, ended.steps, self.clock.seconds, proof, [point])
+        at: Any = slice(None) if rows is None else rows
+        state.beta[p, at], state.F[p, at] = beta, F
+        return solution
+
+    def _descend(self, problem: Problem) -> Ended | None:
+        """Correct the sums and descend; None if β has left its box, as after a change of C."""
+        qp, rows, beta, _ = problem
+        if np.any(beta < qp.lower) or np.any(beta > qp.upper):
+            return None
+        columns = Columns(self.data, self.features, self.state.columns, self.options.budget)
+        if np.any(qp.group_sums(beta) != qp.sums):
+            near = self.near if rows is None or self.near is None else self.near[rows]
+            before = beta.copy()
+            moved = restore_sums(qp, beta, near)
+            samples = moved if rows is None else rows[moved]
+            if not columns.ensure(samples):
+                return None
+            add_columns(problem, samples, (beta - before)[moved], columns)
+        return descend(problem, columns, self.options, self.clock)
+
+
+def new_targets(model: Any, y: Any, n: int) -> Vector:
+    """The labels of new samples, or their targets as float64."""
+    if not getattr(model, "_uses_targets", True):
+        return np.ones(n)
+    if y is None:
+        raise InvalidInputError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    if len(y) != n:
+        raise InvalidInputError(f"X has {n} samples, but y has {len(y)}: give one target for each sample.")
+    if not hasattr(model, "classes_"):
+        return real_targets(y)
+    known = model.classes_
+    if (y.dtype.kind in "biuf") != (known.dtype.kind in "biuf"):
+        raise InvalidInputError(
+            f"y has labels of type {y.dtype}, but the model was fitted to labels of type {known.dtype}: give labels of "
+            "the same kind."
+        )
+    find_classes(y)  # raises for labels that are no classes, such as NaN
+    return y

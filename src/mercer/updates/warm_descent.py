@@ -1,0 +1,183 @@
+"""Descend from the solution of a problem to that of a problem that differs in a few samples.
+
+    min  ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  the sum over each group fixed
+
+F = Kβ is known in float64 for all samples. Rounds: the free variables and the variables that violate optimality most
+are a working set, on which SMO (`svm/_smo_loops.py`) solves the problem; F follows from the columns of K that belong to
+variables that have moved. A few rounds suffice, since most free variables barely move: Cauwenberghs & Poggio,
+"Incremental and decremental support vector machine learning", NIPS 13 (2000).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer._compiled.program import Program
+from mercer.gram.operator import Data
+from mercer.kernels.features import Features, Vector
+from mercer.losses.base import BoxQP
+from mercer.problems.clock import Clock
+from mercer.problems.dual import Survey, rates, survey
+from mercer.problems.solution import Options, Status
+from mercer.updates.kernel_columns import KernelColumns
+
+# most rounds, most violators that join the working set in a round, and most members of a working set
+ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
+# pair steps in a round per member, and at least
+STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
+# a working set is solved to this share of tol
+SHARE_OF_TOL = 0.5
+
+
+class Problem(NamedTuple):
+    """A program over some samples (``rows``, None for all), with the state of its solution. β and F are edited."""
+
+    qp: BoxQP
+    rows: Vector | None
+    beta: Vector
+    F: Vector
+
+
+class Columns(NamedTuple):
+    """What computes columns of K: the data, all samples prepared in float64, stored columns and their budget in bytes."""
+
+    data: Data
+    features: Features
+    stored: KernelColumns
+    budget: int
+
+    def ensure(self, samples: Vector) -> bool:
+        """Store the columns of these samples; False if they do not fit into the budget."""
+        return self.stored.ensure(self.data.kernel, self.features, samples, self.budget)
+
+
+class Ended(NamedTuple):
+    """How a descent ended. ``status`` is None if the exact solver has to go on."""
+
+    status: Status | None
+    steps: int
+    seen: Survey
+
+
+def restore_sums(qp: BoxQP, beta: Vector, near: Vector | None) -> Vector:
+    """Correct the sums of β: free variables first, those with the largest value of ``near`` before others. Edits β.
+
+    ``near`` are kernel values with the samples that have left or come: similar samples take over their part of w.
+    Returns the variables that have moved. If the box does not allow the sums, they are approached.
+    """
+    moved: list[Vector] = []
+    totals = qp.group_sums(beta)
+    for g in np.flatnonzero(totals != qp.sums):
+        member = qp.group == g
+        missing = float(qp.sums[g] - totals[g])
+        room = (qp.upper if missing > 0 else qp.lower) - beta
+        free = member & (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0))
+        for candidates in (np.flatnonzero(free), np.flatnonzero(member & ~free & (room != 0))):
+            if near is not None:
+                candidates = candidates[np.argsort(-near[candidates], kind="stable")]
+            most = np.abs(room[candidates])
+            with np.errstate(invalid="ignore"):
+                before = np.concatenate([[0.0], np.cumsum(most[:-1])]) if len(most) else most
+            part = np.minimum(np.maximum(abs(missing) - before, 0.0), most)
+            used = candidates[part > 0]
+            beta[used] += np.copysign(part[part > 0], missing)
+            np.copyto(beta, np.clip(beta, qp.lower, qp.upper))
+            moved.append(used)
+            missing -= float(np.copysign(part.sum(), missing))
+            if missing == 0:
+                break
+    return np.concatenate(moved) if moved else np.empty(0, np.intp)
+
+
+def descend(problem: Problem, columns: Columns, options: Options, clock: Clock) -> Ended:
+    """Descend until the violation is at most tol. Edits β and F."""
+    qp, rows, beta, F = problem
+    steps, previous, idle = 0, np.inf, 0
+    for _ in range(ROUNDS):
+        seen = survey(qp, beta, F)
+        violation = seen.violation
+        if violation <= options.tol:
+            return Ended(Status.CONVERGED, steps, seen)
+        if 0 <= options.max_iter <= steps:
+            return Ended(Status.MAX_ITER, steps, seen)
+        over = clock.over()
+        if over is not None:
+            return Ended(over, steps, seen)
+        idle = 0 if violation < 0.9 * previous else idle + 1
+        previous = min(previous, violation)
+        members = working_set(qp, beta, F, seen, options.tol)
+        if idle > 5 or len(members) > MOST_MEMBERS or not np.isfinite(violation):
+            return Ended(None, steps, seen)
+        samples = members if rows is None else rows[members]
+        if not columns.ensure(samples):
+            return Ended(None, steps, seen)
+        limit = STEPS_PER_MEMBER * len(members) + STEPS_AT_LEAST
+        if options.max_iter >= 0:
+            limit = min(limit, options.max_iter - steps)
+        taken, change, unbounded = solve_working_set(problem, members, samples, columns, options.tol, limit)
+        steps += taken
+        if unbounded:
+            return Ended(None, steps, seen)
+        moved = change != 0
+        add_columns(problem, samples[moved], change[moved], columns)
+    return Ended(None, steps, survey(qp, beta, F))
+
+
+def add_columns(problem: Problem, samples: Vector, change: Vector, columns: Columns) -> None:
+    """F += Σ change_t K[:, samples_t]. Their columns are stored. Edits F."""
+    if problem.rows is None:
+        columns.stored.add_product(samples, change, problem.F)
+        return
+    total = np.zeros(columns.stored.n)
+    columns.stored.add_product(samples, change, total)
+    problem.F += total[problem.rows]
+
+
+def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) -> Vector:
+    """The free variables and the worst violators, those of the first group first."""
+    inside = (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0))
+    up, low = rates(qp, beta, F)
+    level = 0.5 * (seen.m + seen.M) if qp.n_groups else np.zeros(1)
+    level = np.nan_to_num(level, posinf=0.0, neginf=0.0)
+    level = level[0] if len(level) == 1 else level[qp.group]
+    excess = np.maximum(up - level, level - low)
+    excess[inside] = -np.inf
+    worst = np.flatnonzero(excess > 0.25 * tol)
+    if len(worst) > VIOLATORS:
+        worst = worst[np.argpartition(-excess[worst], VIOLATORS)[:VIOLATORS]]
+    inside[worst] = True
+    members = np.flatnonzero(inside)
+    return members if qp.n_groups < 2 else members[np.argsort(qp.group[members], kind="stable")]
+
+
+def solve_working_set(
+    problem: Problem, members: Vector, samples: Vector, columns: Columns, tol: float, limit: int
+) -> tuple[int, Vector, bool]:
+    """Solve the problem over the members: (steps, change of each member, whether it is unbounded). Edits β."""
+    from mercer.svm._round_loops import with_newton
+    from mercer.svm._smo_loops import solve_members
+
+    qp, _, beta, F = problem
+    m, null = len(members), qp.n_groups == 0
+    K = columns.stored.block(samples)
+    parts = [qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper]
+    linear, l1, ridge, lower, upper = (part[members] for part in parts)
+    b, f, group = beta[members], F[members], qp.group[members]
+    if null:  # an unbounded member with a zero row takes up any sum
+        K = np.pad(K, (0, 1))
+        b, f, linear, l1, ridge = (np.append(part, 0.0) for part in (b, f, linear, l1, ridge))
+        lower, upper, group = np.append(lower, -np.inf), np.append(upper, np.inf), np.append(group, np.int8(0))
+    size = m + null
+    program = Program(np.arange(size), group, linear, l1, ridge, lower, upper)
+    score, change, room = np.empty(size), np.empty(size), np.empty((6, size))
+
+    def run(newton: int) -> tuple[int, float, bool]:
+        return solve_members(
+            np.arange(size), K, program, b, f, SHARE_OF_TOL * tol, limit, newton, room, score, change
+        )
+
+    steps, _, unbounded = with_newton(run, K.dtype, score.dtype)
+    beta[members] = b[:m]
+    return steps, change[:m], unbounded
