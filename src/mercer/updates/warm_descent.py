@@ -10,6 +10,7 @@ variables that have moved. A few rounds suffice, since most free variables barel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
 SHARE_OF_TOL = 0.5
+# sums may differ by so much, relative to Σ|β|
+SUM_ROUNDING = 1e-13
 
 
 class Problem(NamedTuple):
@@ -44,7 +47,7 @@ class Columns(NamedTuple):
     """What computes columns of K: the data, all samples prepared in float64, stored columns and their budget in bytes."""
 
     data: Data
-    features: Features
+    features: Callable[[], Features]
     stored: KernelColumns
     budget: int
 
@@ -69,7 +72,7 @@ def restore_sums(qp: BoxQP, beta: Vector, near: Vector | None) -> Vector:
     """
     moved: list[Vector] = []
     totals = qp.group_sums(beta)
-    for g in np.flatnonzero(totals != qp.sums):
+    for g in np.flatnonzero(np.abs(totals - qp.sums) > SUM_ROUNDING * np.abs(beta).sum()):
         member = qp.group == g
         missing = float(qp.sums[g] - totals[g])
         room = (qp.upper if missing > 0 else qp.lower) - beta
@@ -91,12 +94,11 @@ def restore_sums(qp: BoxQP, beta: Vector, near: Vector | None) -> Vector:
     return np.concatenate(moved) if moved else np.empty(0, np.intp)
 
 
-def descend(problem: Problem, columns: Columns, options: Options, clock: Clock) -> Ended:
-    """Descend until the violation is at most tol. Edits β and F."""
+def descend(problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock) -> Ended:
+    """Descend until the violation is at most tol, from a state whose survey is ``seen``. Edits β and F."""
     qp, rows, beta, F = problem
     steps, previous, idle = 0, np.inf, 0
     for _ in range(ROUNDS):
-        seen = survey(qp, beta, F)
         violation = seen.violation
         if violation <= options.tol:
             return Ended(Status.CONVERGED, steps, seen)
@@ -122,7 +124,8 @@ def descend(problem: Problem, columns: Columns, options: Options, clock: Clock) 
             return Ended(None, steps, seen)
         moved = change != 0
         add_columns(problem, samples[moved], change[moved], columns)
-    return Ended(None, steps, survey(qp, beta, F))
+        seen = survey(qp, beta, F)
+    return Ended(None, steps, seen)
 
 
 def add_columns(problem: Problem, samples: Vector, change: Vector, columns: Columns) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,16 +17,16 @@ from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, product
 from mercer.kernels import Kernel
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Features, Matrix, Vector
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem
-from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate
+from mercer.problems.dual import DualProblem, survey
+from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import exact_product
 from mercer.updates.kernel_columns import KernelColumns
-from mercer.updates.warm_descent import Columns, Ended, Problem, add_columns, descend, restore_sums
+from mercer.updates.warm_descent import SUM_ROUNDING, Columns, Ended, Problem, add_columns, descend, restore_sums
 from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets, validate_weights
 
 # if so many samples come or leave at once, the exact solver is begun at the present solution instead
@@ -97,12 +98,11 @@ class MachineUpdates:
             self._restore(model)
         before, attributes = dict(vars(self)), dict(vars(model))
         try:
-            with Clock(model.time_limit) as clock:
-                run = Run(self, model, change, clock)
-                if classes is not None:
-                    run.change_classes(classes, targets, weight)
-                run.move(targets, weight)
-                run.solve()
+            run = Run(self, model, change, Clock(model.time_limit))
+            if classes is not None:
+                run.change_classes(classes, targets, weight)
+            run.move(targets, weight)
+            run.solve()
         except BaseException:
             vars(self).update(before)
             self.columns = KernelColumns(self.n)
@@ -118,15 +118,22 @@ class MachineUpdates:
         old = getattr(model, "classes_", None)
         if old is None:
             return None, change.of_vector(self.targets, change.targets)
-        labels = change.of_vector(old[self.targets.astype(np.intp)], change.targets)
-        classes, codes = find_classes(labels)
-        gone = np.setdiff1d(old, classes)
+        classes, codes, own = old, None, self.targets
+        if change.n_new:
+            known = np.minimum(np.searchsorted(old, change.targets), len(old) - 1)
+            codes = known.astype(np.float64)
+            if np.any(old[known] != change.targets):
+                classes = find_classes(np.concatenate([old, change.targets]))[0]
+                codes = np.searchsorted(classes, change.targets).astype(np.float64)
+                own = np.searchsorted(classes, old)[own.astype(np.intp)].astype(np.float64)
+        targets = change.of_vector(own, codes)
+        gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
         if len(gone):
             raise InvalidInputError(
-                f"The update would leave no sample of the class {gone[0]!r}. Keep one of its samples, or fit a model "
-                "without this class."
+                f"The update would leave no sample of the class {classes[gone[0]]!r}. Keep one of its samples, or fit a "
+                "model without this class."
             )
-        return classes, codes.astype(np.float64)
+        return classes, targets
 
     def _restore(self, model: Any) -> None:
         """β from the published coefficients and F = Kβ in float64, for each problem at all samples."""
@@ -148,7 +155,7 @@ class Run:
     def __init__(self, state: MachineUpdates, model: Any, change: Change, clock: Clock) -> None:
         self.state, self.model, self.change, self.clock = state, model, change, clock
         self.kernel: Kernel = model._kernel
-        self.options: Options = model._options()
+        self.options = Options()
         self.many = len(change.removed) + change.n_new > MOST_AT_ONCE
         self.touched: Vector = state.targets[change.removed]
         self.near: Vector | None = None
@@ -157,12 +164,15 @@ class Run:
     def change_classes(self, classes: Vector, targets: Vector, weight: Vector) -> None:
         """Set the classes and their weights; pairs with a new class begin at β = 0."""
         state, model = self.state, self.model
-        old, codes = model.classes_, targets.astype(np.intp)
-        factors = class_weights(model.class_weight, classes, codes)
-        check_weighted_classes(codes, weight, factors)
+        old = model.classes_
+        if len(classes) > len(old) or model.class_weight == "balanced" or not weight.all():
+            codes = targets.astype(np.intp)
+            model.class_weight_ = class_weights(model.class_weight, classes, codes)
+            check_weighted_classes(codes, weight, model.class_weight_)
+        if len(classes) == 2:
+            return
         kept = np.searchsorted(classes, old)
-        if len(classes) > 2:
-            self._remember_pairs(kept)
+        self._remember_pairs(kept)
         if len(classes) > len(old):
             assert state.beta is not None
             pairs = class_pairs(len(classes))
@@ -172,7 +182,7 @@ class Run:
                 beta[at], F[at] = state.beta[p], state.F[p]
             state.beta, state.F, state.targets = beta, F, kept[state.targets.astype(np.intp)].astype(np.float64)
             self.touched = state.targets[self.change.removed]
-        model.classes_, model.class_weight_ = classes, factors
+        model.classes_ = classes
 
     def _remember_pairs(self, kept: Vector) -> None:
         """The published solutions of pairs, without β and F; ``kept`` are the new numbers of the old classes."""
@@ -202,7 +212,6 @@ class Run:
         samples = change.of_samples(state.samples)
         beta = change.of_vector(beta)
         self.data = Data(self.kernel, samples, len(weight), self.state.psd)
-        self.features = self.kernel.prepare(samples, np.float64)
         new = np.arange(len(weight) - change.n_new, len(weight))
         if change.order is not None:
             new = np.argsort(change.order)[len(weight) - change.n_new :]
@@ -213,7 +222,8 @@ class Run:
             state.columns.remove(removed)
             coming = np.zeros((0, len(weight)))
             if change.n_new:
-                coming = self.kernel.block(self.features.take(new), self.features)
+                # few columns are prepared faster than all samples
+                coming = self.kernel.block(self.features, self.features.take(new)).T
                 self.data.evaluations.add(coming.size)
                 state.columns.append(coming if change.order is None else coming[:, np.argsort(change.order)])
                 F[:, new] = beta @ coming.T
@@ -233,7 +243,12 @@ class Run:
         if np.all(rows >= 0):
             return state.columns.values[rows][:, state.columns.place]
         features = self.kernel.prepare(state.samples, np.float64)
-        return self.kernel.block(features.take(index), features)
+        return self.kernel.block(features, features.take(index)).T
+
+    @cached_property
+    def features(self) -> Features:
+        """All samples after the change, prepared in float64."""
+        return self.kernel.prepare(self.data.samples, np.float64)
 
     # ---- problems --------------------------------------------------------------------------------------------
 
@@ -245,6 +260,7 @@ class Run:
             self._solve_pairs()
         else:
             loss, C = model._single_loss()
+            self.options = model._options()
             used = np.flatnonzero(state.weight > 0)
             rows = None if len(used) == state.n else used
             factor = np.multiply(C, state.weight, out=np.zeros(state.n), where=state.weight > 0)
@@ -267,6 +283,7 @@ class Run:
     def _solve_pairs(self) -> None:
         state, model = self.state, self.model
         problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock)
+        self.options = problems.options
         assert state.beta is not None
         found: list[Solution | None] = []
         # balanced weights of all classes change
@@ -309,7 +326,8 @@ class Run:
         if not (self.many or is_new or qp.has_open_box or not self.data.psd):
             ended = self._descend(problem)
         if ended is None or ended.status is None:
-            solution = exactly(beta)
+            with self.clock:
+                solution = exactly(beta)
             part = self.data if rows is None else self.data.take(rows)
             beta, F = solution.beta, exact_product(part, qp, solution.beta, self.options)
         else:
@@ -317,20 +335,24 @@ class Run:
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
-            proof = certificate(qp, loss, y, weight, beta, F, b, self.data.psd)
+            primal = loss.primal(ended.seen.squared_norm, y, F, weight, b, qp.sums)
+            largest = float(np.abs(beta).max())
+            proof = conclude(ended.seen, primal, b, qp.sums, largest, self.data.psd, loss.name)
             point = TracePoint(self.clock.seconds, ended.steps, proof.kkt_violation, proof.dual, len(beta))
             solution = Solution(beta, F, b, ended.status, ended.steps, self.clock.seconds, proof, [point])
-        at: Any = slice(None) if rows is None else rows
-        state.beta[p, at], state.F[p, at] = beta, F
+        if rows is not None or solution.beta is not beta:
+            at: Any = slice(None) if rows is None else rows
+            state.beta[p, at], state.F[p, at] = beta, F
         return solution
 
     def _descend(self, problem: Problem) -> Ended | None:
         """Correct the sums and descend; None if β has left its box, as after a change of C."""
-        qp, rows, beta, _ = problem
-        if np.any(beta < qp.lower) or np.any(beta > qp.upper):
+        qp, rows, beta, F = problem
+        seen = survey(qp, beta, F)
+        if seen.outside > 0:
             return None
-        columns = Columns(self.data, self.features, self.state.columns, self.options.budget)
-        if np.any(qp.group_sums(beta) != qp.sums):
+        columns = Columns(self.data, lambda: self.features, self.state.columns, self.options.budget)
+        if np.any(np.abs(seen.missing) > SUM_ROUNDING * np.abs(beta).sum()):
             near = self.near if rows is None or self.near is None else self.near[rows]
             before = beta.copy()
             moved = restore_sums(qp, beta, near)
@@ -338,7 +360,11 @@ class Run:
             if not columns.ensure(samples):
                 return None
             add_columns(problem, samples, (beta - before)[moved], columns)
-        return descend(problem, columns, self.options, self.clock)
+            seen = survey(qp, beta, F)
+        if seen.violation <= self.options.tol:
+            return Ended(Status.CONVERGED, 0, seen)
+        with self.clock:
+            return descend(problem, seen, columns, self.options, self.clock)
 
 
 def new_targets(model: Any, y: Any, n: int) -> Vector:
@@ -347,7 +373,8 @@ def new_targets(model: Any, y: Any, n: int) -> Vector:
         return np.ones(n)
     if y is None:
         raise InvalidInputError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        y = column_or_1d(y, warn=True)
     if len(y) != n:
         raise InvalidInputError(f"X has {n} samples, but y has {len(y)}: give one target for each sample.")
     if not hasattr(model, "classes_"):
@@ -358,5 +385,6 @@ def new_targets(model: Any, y: Any, n: int) -> Vector:
             f"y has labels of type {y.dtype}, but the model was fitted to labels of type {known.dtype}: give labels of "
             "the same kind."
         )
-    find_classes(y)  # raises for labels that are no classes, such as NaN
+    if y.dtype.kind not in "biuU":
+        find_classes(y)  # raises for labels that are no classes, such as NaN
     return y

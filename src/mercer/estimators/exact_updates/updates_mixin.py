@@ -16,6 +16,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Vector, stack_samples, take_samples
 from mercer.sources.row_source import RowSource
+from mercer.updates.kernel_columns import without
 from mercer.validation import is_pairwise
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Change(NamedTuple):
     def of_vector(self, values: Vector, new: Any = None) -> Vector:
         """The numbers of the samples after the change, along the last axis; those of new samples are 0 if not given."""
         if len(self.removed):
-            values = np.delete(values, self.removed, axis=-1)
+            values = without(values, self.removed, -1)
         if self.n_new:
             new = np.zeros((*values.shape[:-1], self.n_new)) if new is None else new
             values = np.concatenate([values, new], axis=-1)
@@ -58,7 +59,7 @@ class Change(NamedTuple):
         """The samples after the change."""
         if len(self.removed):
             if isinstance(samples, np.ndarray):
-                samples = np.delete(samples, self.removed, axis=0)
+                samples = without(samples, self.removed, 0)
             else:
                 samples = take_samples(samples, np.delete(np.arange(num_samples(samples)), self.removed))
         if self.n_new:
