@@ -135,7 +135,8 @@ def add_columns(problem: Problem, samples: Vector, change: Vector, columns: Colu
         return
     total = np.zeros(columns.stored.n)
     columns.stored.add_product(samples, change, total)
-    problem.F += total[problem.rows]
+    F = problem.F
+    F += total[problem.rows]
 
 
 def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) -> Vector:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import column_or_1d
 
 from mercer._sklearn_compat import num_samples
-from mercer.estimators.exact_updates.updates_mixin import Change
+from mercer.estimators.exact_updates.updates_mixin import Change, new_weights
 from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, product
@@ -27,7 +27,7 @@ from mercer.svm.solve import solve_problem
 from mercer.svm.verify import exact_product
 from mercer.updates.kernel_columns import KernelColumns
 from mercer.updates.warm_descent import SUM_ROUNDING, Columns, Ended, Problem, add_columns, descend, restore_sums
-from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets, validate_weights
+from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets
 
 # if so many samples come or leave at once, the exact solver is begun at the present solution instead
 MOST_AT_ONCE = 200
@@ -85,8 +85,7 @@ class MachineUpdates:
         """Validate new samples. Targets of a classifier are labels."""
         X = model._as_trained(model._validate(X, None, reset=False)[0])
         n = num_samples(X)
-        weight = validate_weights(sample_weight, n, X) if sample_weight is not None else np.ones(n)
-        return Change(removed, X, new_targets(model, y, n), weight)
+        return Change(removed, X, new_targets(model, y, n), new_weights(sample_weight, n, X))
 
     def apply(self, model: Any, change: Change) -> None:
         """Solve the changed problem and publish it; after an error everything is as it was."""
@@ -130,7 +129,7 @@ class MachineUpdates:
         gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
         if len(gone):
             raise InvalidInputError(
-                f"The update would leave no sample of the class {classes[gone[0]]!r}. Keep one of its samples, or fit a "
+                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of its samples, or fit a "
                 "model without this class."
             )
         return classes, targets

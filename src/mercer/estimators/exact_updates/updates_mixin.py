@@ -17,7 +17,7 @@ from mercer.kernels import Kernel
 from mercer.kernels.features import Vector, stack_samples, take_samples
 from mercer.sources.row_source import RowSource
 from mercer.updates.kernel_columns import without
-from mercer.validation import is_pairwise
+from mercer.validation import is_pairwise, validate_weights
 
 if TYPE_CHECKING:
     from mercer.estimators.exact_updates.removal_proof import RemovalProof
@@ -226,6 +226,15 @@ class MachineUpdatesMixin(UpdatesMixin):
 
         samples = X.copy() if hasattr(X, "copy") else list(X)
         self._keep_updates(MachineUpdates(samples, targets.copy(), weight.copy(), psd))
+
+
+def new_weights(sample_weight: Any, n: int, X: Any) -> Vector:
+    """The weights of new samples; unlike those of a fit, all may be 0."""
+    if sample_weight is not None:
+        given = np.asarray(sample_weight, dtype=np.float64)
+        if given.shape == (n,) and np.all(given <= 0):
+            return np.zeros(n)
+    return validate_weights(sample_weight, n, X)
 
 
 def positions(index: Any, n: int) -> Vector:
