@@ -63,7 +63,9 @@ def assert_equal_fit(model, index, weight, samples, y):
     # strong convexity: the functions differ by at most the root of the gaps
     near = np.sqrt(2 * (found.gap + expected.gap)) + 1e-6
     size = 2.0 if y is None else 1.0
-    values, others = (m.decision_function(kept) if hasattr(m, "decision_function") else m.predict(kept) for m in (model, other))
+    values, others = (
+        m.decision_function(kept) if hasattr(m, "decision_function") else m.predict(kept) for m in (model, other)
+    )
     constant = np.median(values - others)
     assert abs(constant) <= 20 * model.tol + 2 * near
     if getattr(model, "decision_function_shape", "ovo") == "ovo" or values.ndim == 1:
@@ -135,7 +137,9 @@ def test_hard_margins():
     Z = np.array([[-2.0, 0], [-1, 1], [1, 0], [2, 1.0]])
     model = SVC(C=np.inf, kernel="linear", updatable=True).fit(Z, [0, 0, 1, 1])
     model.add([[0.5, 0.0]], [1])
-    assert model.coef_ == pytest.approx(SVC(C=np.inf, kernel="linear").fit([*Z, [0.5, 0]], [0, 0, 1, 1, 1]).coef_, abs=1e-3)
+    assert model.coef_ == pytest.approx(
+        SVC(C=np.inf, kernel="linear").fit([*Z, [0.5, 0]], [0, 0, 1, 1, 1]).coef_, abs=1e-3
+    )
     before = model.decision_function(Z)
     with pytest.raises(NotSeparableError):
         model.add([[-1.5, 0.5]], [1])
@@ -152,13 +156,13 @@ def test_new_classes():
     labels = Y_BLOBS * 10
     labels[Y_BLOBS == 3] = 5  # between the others
     for c in (2, 3):
-        new = np.flatnonzero(Y_BLOBS == c)
+        new = np.flatnonzero(c == Y_BLOBS)
         model.add(X_BLOBS[new], labels[new])
         index += [*new]
         assert_equal_fit(model, index, None, X_BLOBS, labels)
     assert model.classes_.tolist() == [0, 5, 10, 20]
     last = np.flatnonzero(labels[index] == 5)
-    with pytest.raises(InvalidInputError, match="no sample of the class 5. Keep one of its samples, or fit a model"):
+    with pytest.raises(InvalidInputError, match=r"no sample of the class 5\. Keep one of its samples, or fit a model"):
         model.remove(last)
     model.remove(last[:-1])
     kept = [i for p, i in enumerate(index) if p not in last[:-1]]
@@ -211,7 +215,7 @@ def test_model_files(tmp_path):
 
 
 def test_limits_leave_a_usable_model():
-    """An update without time, or without steps, ends with a certified model and a warning; the next one completes it."""
+    """An update without time or steps ends with a certified model and a warning; the next one completes it."""
     for limit in ({"time_limit": 0.0}, {"max_iter": 0}):
         model = SVC(C=10.0, gamma=0.3, tol=TOL, updatable=True).fit(X[:150], Y[:150])
         carries = int(model.support_[np.argmax(np.abs(model.dual_coef_[0]))])

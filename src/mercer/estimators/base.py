@@ -417,7 +417,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         if self.checkpoint is not None:
             self._check_checkpoint(X)
-        vars(self).pop("_updates", None)
+        self.__dict__.pop("_updates", None)
         if self.updatable:
             self._check_updatable(X)
         if isinstance(X, RowSource):

@@ -52,8 +52,13 @@ NO_QUESTION = 8 * MEGABYTE
 ROWS_BYTES = 64 * MEGABYTE
 
 
-class GaussianProcessRegressor(  # type: ignore[misc]
-    UpdatesMixin, KernelParameters, FunctionMixin, MultiOutputMixin, RegressorMixin, KnownParameters
+class GaussianProcessRegressor(
+    UpdatesMixin,
+    KernelParameters,
+    FunctionMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    KnownParameters,  # type: ignore[misc]
 ):
     """Gaussian process regression, the Bayesian view of kernel ridge regression ([M5]).
 
@@ -187,7 +192,7 @@ class GaussianProcessRegressor(  # type: ignore[misc]
             The fitted estimator.
         """
         kernel = resolve_covariance(self.kernel)
-        vars(self).pop("_updates", None)
+        self.__dict__.pop("_updates", None)
         if self.updatable and (is_pairwise(kernel) or np.size(self.alpha) != 1):
             raise InvalidInputError(
                 "GaussianProcessRegressor(updatable=True) needs a kernel that compares samples and one alpha, but a "
@@ -290,7 +295,7 @@ class GaussianProcessRegressor(  # type: ignore[misc]
 
     # ---- updates: see estimators/exact_updates/system_updates.py ---------------------------------------------------
 
-    def add(self, X: Any, y: Any) -> Self:
+    def add(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # there are no weights
         """Add training samples: afterwards the process is conditioned on all, with the kernel as it is.
 
         The model must have been fitted with ``updatable=True``. The parameters of the kernel are not learnt again: the
@@ -311,7 +316,7 @@ class GaussianProcessRegressor(  # type: ignore[misc]
         """
         return super().add(X, y)
 
-    def replace(self, index: Any, X: Any, y: Any) -> Self:
+    def replace(self, index: Any, X: Any, y: Any) -> Self:  # type: ignore[override]
         """Replace training samples by others at the same positions: ``remove`` and ``add`` in one update.
 
         Parameters
@@ -363,7 +368,7 @@ class GaussianProcessRegressor(  # type: ignore[misc]
         """The training samples and targets after an update."""
         self.y_train_ = self._normalised(Y if self.y_train_.ndim > 1 else Y[:, 0])
         self.X_train_ = data.samples
-        vars(self).pop("L_", None)
+        self.__dict__.pop("L_", None)
 
     def _refit(self, data: Data, Y: Matrix, weight: Vector, clock: Clock) -> None:
         """Condition on the targets from nothing."""

@@ -384,7 +384,7 @@ class KernelRidge(UpdatesMixin, LandmarkMixin, BaseRidge):
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         if self.checkpoint is not None:
             self._check_checkpoint(X)
-        vars(self).pop("_updates", None)
+        self.__dict__.pop("_updates", None)
         if self.updatable and (self.landmarks is not None or is_pairwise(self.kernel)):
             raise InvalidInputError(
                 "KernelRidge(updatable=True) needs the training samples themselves, but landmarks or a kernel matrix "

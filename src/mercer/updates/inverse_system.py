@@ -3,7 +3,7 @@
 With M = (K + D)⁻¹ known, the block inverse (Schur complement) gives, for a sample that comes with kernel values k and
 κ = k(x, x) + d,
 
-    v = Mk,   s = κ − k'v,      M ← M + vv'/s  bordered by −v/s and 1/s,     S ← S − v c'/s  with the row c = (B_new − k'S)/s
+    v = Mk,   s = κ − k'v,   M ← M + vv'/s  bordered by −v/s and 1/s,   S ← S − vc'  with the new row c = (b − k'S)/s
 
 and for sample r that leaves, with the column m = M[:, r],
 

@@ -44,7 +44,7 @@ class Problem(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What computes columns of K: the data, all samples prepared in float64, stored columns and their budget in bytes."""
+    """What computes columns of K: data, a function that prepares all samples in float64, stored columns, their bytes."""
 
     data: Data
     features: Callable[[], Features]
@@ -178,9 +178,7 @@ def solve_working_set(
     score, change, room = np.empty(size), np.empty(size), np.empty((6, size))
 
     def run(newton: int) -> tuple[int, float, bool]:
-        return solve_members(
-            np.arange(size), K, program, b, f, SHARE_OF_TOL * tol, limit, newton, room, score, change
-        )
+        return solve_members(np.arange(size), K, program, b, f, SHARE_OF_TOL * tol, limit, newton, room, score, change)
 
     steps, _, unbounded = with_newton(run, K.dtype, score.dtype)
     beta[members] = b[:m]

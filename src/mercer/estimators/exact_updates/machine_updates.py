@@ -18,12 +18,11 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
-from mercer.losses.base import BoxQP, Loss
+from mercer.losses.base import Loss
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
-from mercer.svm.solve import solve_problem
 from mercer.svm.verify import exact_product
 from mercer.updates.kernel_columns import KernelColumns
 from mercer.updates.warm_descent import SUM_ROUNDING, Columns, Ended, Problem, add_columns, descend, restore_sums
@@ -129,8 +128,8 @@ class MachineUpdates:
         gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
         if len(gone):
             raise InvalidInputError(
-                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of its samples, or fit a "
-                "model without this class."
+                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of its samples, or "
+                "fit a model without this class."
             )
         return classes, targets
 

@@ -150,7 +150,7 @@ class SystemUpdates:
 def ridge_solutions(
     S: Matrix, product: Matrix, targets: Matrix, weight: Vector, alpha: Vector, intercept: bool, psd: bool, clock: Clock
 ) -> list[Solution]:
-    """Certified solutions of a ridge regression from those of its system, the last of which is for ones if it has a b."""
+    """Certified solutions of a ridge regression from those of its system; with a b, the last of these is for ones."""
     if intercept:
         total = float(S[:, -1].sum())
         b = S[:, :-1].sum(axis=0) / total if total != 0 else np.zeros(S.shape[1] - 1)

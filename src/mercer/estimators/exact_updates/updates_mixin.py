@@ -6,7 +6,7 @@ and from the published coefficients, so that pickles and model files hold nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,9 +18,6 @@ from mercer.kernels.features import Vector, stack_samples, take_samples
 from mercer.sources.row_source import RowSource
 from mercer.updates.kernel_columns import without
 from mercer.validation import is_pairwise, validate_weights
-
-if TYPE_CHECKING:
-    from mercer.estimators.exact_updates.removal_proof import RemovalProof
 
 UPDATABLE = {"updatable": ["boolean"]}
 
@@ -153,23 +150,6 @@ class UpdatesMixin:
         order[places] = np.arange(n - len(places), n)
         return self._change(change._replace(order=order))
 
-    def proof_of_removal(self, removed: Any) -> RemovalProof:
-        """`mercer.proof_of_removal` of this model.
-
-        Parameters
-        ----------
-        removed : {array-like, sparse matrix} of shape (n_removed, n_features) or list of object
-            The samples that were removed.
-
-        Returns
-        -------
-        proof : RemovalProof
-            The certificate of the problem without the samples, and where the model holds them.
-        """
-        from mercer.estimators.exact_updates.removal_proof import proof_of_removal
-
-        return proof_of_removal(self, removed)
-
     def _change(self, change: Change) -> Self:
         self._updates.apply(self, change)
         return self
@@ -212,8 +192,8 @@ class MachineUpdatesMixin(UpdatesMixin):
             reason = "trace=True, which keeps the steps of one fit: use trace=False"
         elif is_pairwise(kernel) or (callable(kernel) and not isinstance(kernel, Kernel)):
             reason = (
-                "a kernel matrix or a function of two sets of samples, since an update computes kernel values of single "
-                "samples: pass a kernel object, such as CallableKernel(k, pairwise=True) for a function k(x, z)"
+                "a kernel matrix or a function of two sets of samples, since an update compares a few samples with all "
+                "others: pass a kernel object, such as CallableKernel(k, pairwise=True) for a function k(x, z)"
             )
         elif isinstance(X, RowSource) and model._exceeds_memory(X):
             reason = "rows on disk that do not fit into memory: fit the model to an array"
