@@ -56,9 +56,9 @@ class GaussianProcessRegressor(
     UpdatesMixin,
     KernelParameters,
     FunctionMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    KnownParameters,  # type: ignore[misc]
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    KnownParameters,
 ):
     """Gaussian process regression, the Bayesian view of kernel ridge regression ([M5]).
 

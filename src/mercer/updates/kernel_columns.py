@@ -28,21 +28,20 @@ def without(values: Vector, removed: Any, axis: int = 0) -> Vector:
 class KernelColumns:
     """Columns k(x_i, ·) of some samples i at all samples, in float64; each column is a row of ``values``.
 
-    The samples are numbered 0, 1, … in the user's order. In ``values`` they stand in an order of their own, so that a
-    removed sample is overwritten by the last one: everything else stays where it is.
+    The samples are numbered 0, 1, … in the user's order. In ``values`` they stand in an order of their own: those with
+    stored columns first, and a removed sample is overwritten by the last one. So few numbers move in an update, and
+    blocks of stored columns lie close together.
 
     Attributes
     ----------
-    values : the memory; what belongs to no sample is 0.
-    place : where each sample stands along a column.
-    row : the row of ``values`` that holds the column of each sample; -1 if it is not stored.
-    count : the number of stored columns.
+    values : values[place[i], place[j]] = k(x_i, x_j) if the column of i is stored; what belongs to no sample is 0.
+    place, sample : where each sample stands, and which sample stands at each place.
+    count : the number of stored columns, those of the samples at the places 0, 1, …
     """
 
     def __init__(self, n: int) -> None:
         self.values = np.zeros((0, 0))
-        self.place = np.arange(n)
-        self.row = np.full(n, -1, np.intp)
+        self.place, self.sample = np.arange(n), np.arange(n)
         self.count = 0
 
     @property
@@ -50,12 +49,35 @@ class KernelColumns:
         """The number of samples."""
         return len(self.place)
 
+    def has(self, samples: Vector) -> Vector:
+        """Whether the columns of these samples are stored."""
+        return self.place[samples] < self.count
+
+    def columns(self, samples: Vector) -> Matrix:
+        """K[samples, :] in the samples' order. Their columns are stored."""
+        return self.values[self.place[samples]][:, self.place]
+
+    def block(self, samples: Vector) -> Matrix:
+        """K[samples, samples]. Their columns are stored."""
+        at = self.place[samples]
+        return self.values[at[:, None], at]
+
+    def add_product(self, samples: Vector, weights: Vector, out: Vector) -> None:
+        """out += Σ weights_t K[:, samples_t]. Their columns are stored."""
+        from mercer._compiled.tiles import add_rows_product
+
+        change = np.zeros(self.n)
+        add_rows_product(self.values, self.place[samples], weights, 0, self.n, change)
+        out += change[self.place]
+
+    # ---- changes ---------------------------------------------------------------------------------------------
+
     def ensure(self, kernel: Kernel, features: Callable[[], Features], samples: Vector, budget: int) -> bool:
         """Compute the columns of these samples that are not stored; False if they do not fit into the budget of bytes.
 
         ``features`` prepares all samples.
         """
-        missing = samples[self.row[samples] < 0]
+        missing = samples[self.place[samples] >= self.count]
         if len(missing) == 0:
             return True
         if 8 * (self.count + len(missing)) * self.n > budget:
@@ -67,19 +89,37 @@ class KernelColumns:
         columns = GramOperator(kernel, all_samples).rows(all_samples, all_samples.take(missing)).T
         check_finite(columns)
         self._reserve(self.count + len(missing), self.n)
-        rows = np.arange(self.count, self.count + len(missing))
-        self.values[self.count : self.count + len(missing), self.place] = columns
-        self.row[missing] = rows
-        self.count += len(missing)
+        for i in missing.tolist():
+            self._swap(int(self.place[i]), self.count)
+            self.count += 1
+        self.values[self.count - len(missing) : self.count, self.place] = columns
         return True
 
     def _keep(self, samples: Vector) -> None:
         """Forget the columns of all other samples."""
-        kept = samples[self.row[samples] >= 0]
-        self.values = self.values[self.row[kept]]
-        self.row[:] = -1
-        self.row[kept] = np.arange(len(kept))
-        self.count = len(kept)
+        others = np.setdiff1d(self.sample[: self.count], samples)
+        for i in others.tolist():
+            self._forget(i)
+
+    def _forget(self, i: int) -> None:
+        """Forget the column of sample i."""
+        self.count -= 1
+        p, last = int(self.place[i]), self.count
+        self.values[p] = self.values[last]
+        self.values[last] = 0.0
+        self._swap(p, last)
+
+    def _swap(self, p: int, q: int) -> None:
+        """Exchange the samples at two places; rows of ``values`` stay."""
+        if p == q:
+            return
+        if self.count:
+            values = self.values[: self.count]
+            before = values[:, p].copy()
+            values[:, p] = values[:, q]
+            values[:, q] = before
+        i, j = int(self.sample[p]), int(self.sample[q])
+        self.sample[p], self.sample[q], self.place[i], self.place[j] = j, i, q, p
 
     def _reserve(self, rows: int, columns: int) -> None:
         """Enlarge the memory if it has fewer rows or columns."""
@@ -94,39 +134,25 @@ class KernelColumns:
         self.values = values
 
     def append(self, columns: Matrix) -> None:
-        """Add samples behind the others. ``columns`` are their values with all samples, old and new, one row each."""
+        """Add samples behind the others. ``columns`` are their values with all samples before, one row each."""
         m, n = len(columns), self.n
-        stored = np.flatnonzero(self.row >= 0)
-        self._reserve(self.count + m, n + m)
-        self.place = np.append(self.place, np.arange(n, n + m))
-        self.values[self.row[stored], n : n + m] = columns[:, stored].T
-        self.values[self.count : self.count + m, self.place] = columns
-        self.row = np.append(self.row, np.arange(self.count, self.count + m))
-        self.count += m
+        self._reserve(self.count, n + m)
+        self.values[: self.count, n : n + m] = columns[:, self.sample[: self.count]].T
+        new = np.arange(n, n + m)
+        self.place, self.sample = np.concatenate((self.place, new)), np.concatenate((self.sample, new))
 
     def remove(self, samples: Vector) -> None:
-        """Remove samples, and overwrite their values."""
-        for i in sorted(samples.tolist(), reverse=True):
-            if self.row[i] >= 0:
-                self.count -= 1
-                self.values[self.row[i]] = self.values[self.count]
-                self.row[self.row == self.count] = self.row[i]
-                self.values[self.count] = 0.0
+        """Remove samples at sorted positions, and overwrite their values."""
+        for i in reversed(samples.tolist()):
+            if self.place[i] < self.count:
+                self._forget(i)
             last = self.n - 1
-            if self.count:
-                self.values[: self.count, self.place[i]] = self.values[: self.count, last]
-                self.values[: self.count, last] = 0.0
-            self.place[self.place == last] = self.place[i]
-            self.place, self.row = without(self.place, [i]), without(self.row, [i])
+            self._swap(int(self.place[i]), last)
+            self.values[: self.count, last : last + 1] = 0.0
+            self.place = without(self.place, [i])
+            self.sample = self.sample[:last] - (self.sample[:last] > i)
 
-    def add_product(self, samples: Vector, weights: Vector, out: Vector) -> None:
-        """out += Σ weights_t K[:, samples_t]. Their columns are stored."""
-        from mercer._compiled.tiles import add_rows_product
-
-        change = np.zeros(self.n)
-        add_rows_product(self.values, self.row[samples], weights, 0, self.n, change)
-        out += change[self.place]
-
-    def block(self, samples: Vector) -> Matrix:
-        """K[samples, samples]. Their columns are stored."""
-        return self.values[self.row[samples][:, None], self.place[samples]]
+    def permute(self, order: Vector) -> None:
+        """Number the samples anew: sample order[0] comes first."""
+        self.place = self.place[order]
+        self.sample[self.place] = np.arange(self.n)

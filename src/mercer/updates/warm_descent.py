@@ -44,7 +44,7 @@ class Problem(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What computes columns of K: data, a function that prepares all samples in float64, stored columns, their bytes."""
+    """What computes columns of K: data, a function that prepares all samples in float64, stored columns, a budget."""
 
     data: Data
     features: Callable[[], Features]
@@ -73,25 +73,31 @@ def restore_sums(qp: BoxQP, beta: Vector, near: Vector | None) -> Vector:
     moved: list[Vector] = []
     totals = qp.group_sums(beta)
     for g in np.flatnonzero(np.abs(totals - qp.sums) > SUM_ROUNDING * np.abs(beta).sum()):
-        member = qp.group == g
         missing = float(qp.sums[g] - totals[g])
-        room = (qp.upper if missing > 0 else qp.lower) - beta
-        free = member & (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0))
-        for candidates in (np.flatnonzero(free), np.flatnonzero(member & ~free & (room != 0))):
+        end = qp.upper if missing > 0 else qp.lower
+        free = is_free(qp, beta)
+        for of_free in (True, False):
+            candidates = np.flatnonzero((free if of_free else ~free & (beta != end)) & (qp.group == g))
             if near is not None:
                 candidates = candidates[np.argsort(-near[candidates], kind="stable")]
-            most = np.abs(room[candidates])
-            with np.errstate(invalid="ignore"):
-                before = np.concatenate([[0.0], np.cumsum(most[:-1])]) if len(most) else most
-            part = np.minimum(np.maximum(abs(missing) - before, 0.0), most)
-            used = candidates[part > 0]
-            beta[used] += np.copysign(part[part > 0], missing)
-            np.copyto(beta, np.clip(beta, qp.lower, qp.upper))
-            moved.append(used)
+            room = np.abs(end[candidates] - beta[candidates])
+            before = np.zeros(len(room))
+            np.cumsum(room[:-1], out=before[1:])
+            part = np.minimum(np.maximum(abs(missing) - before, 0.0), room)
+            used = part > 0
+            at, filled = candidates[used], part[used] == room[used]
+            beta[at] = np.where(filled, end[at], beta[at] + np.copysign(part[used], missing))
+            moved.append(at)
             missing -= float(np.copysign(part.sum(), missing))
-            if missing == 0:
+            if abs(missing) <= SUM_ROUNDING * np.abs(beta).sum():
                 break
     return np.concatenate(moved) if moved else np.empty(0, np.intp)
+
+
+def is_free(qp: BoxQP, beta: Vector) -> Vector:
+    """Whether each variable is inside its box and off the kink at 0."""
+    free: Vector = (beta > qp.lower) & (beta < qp.upper)
+    return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
 
 
 def descend(problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock) -> Ended:
@@ -141,7 +147,7 @@ def add_columns(problem: Problem, samples: Vector, change: Vector, columns: Colu
 
 def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) -> Vector:
     """The free variables and the worst violators, those of the first group first."""
-    inside = (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (qp.l1 == 0))
+    inside = is_free(qp, beta)
     up, low = rates(qp, beta, F)
     level = 0.5 * (seen.m + seen.M) if qp.n_groups else np.zeros(1)
     level = np.nan_to_num(level, posinf=0.0, neginf=0.0)

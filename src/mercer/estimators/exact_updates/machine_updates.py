@@ -128,8 +128,8 @@ class MachineUpdates:
         gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
         if len(gone):
             raise InvalidInputError(
-                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of its samples, or "
-                "fit a model without this class."
+                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of its samples, "
+                "or fit a model without this class."
             )
         return classes, targets
 
@@ -157,6 +157,7 @@ class Run:
         self.many = len(change.removed) + change.n_new > MOST_AT_ONCE
         self.touched: Vector = state.targets[change.removed]
         self.near: Vector | None = None
+        self.carried = self.many
         self.known: dict[tuple[int, int], Solution] = {}
 
     def change_classes(self, classes: Vector, targets: Vector, weight: Vector) -> None:
@@ -204,7 +205,8 @@ class Run:
         gone = np.zeros((0, state.n))
         if len(removed) and not self.many:
             carries = removed[beta[:, removed].any(axis=0)]
-            if len(carries):
+            self.carried = len(carries) > 0
+            if self.carried:
                 gone = self._columns_of(carries)
                 F = F - beta[:, carries] @ gone
         samples = change.of_samples(state.samples)
@@ -223,11 +225,11 @@ class Run:
                 # few columns are prepared faster than all samples
                 coming = self.kernel.block(self.features, self.features.take(new)).T
                 self.data.evaluations.add(coming.size)
-                state.columns.append(coming if change.order is None else coming[:, np.argsort(change.order)])
+                before = slice(state.columns.n) if change.order is None else np.argsort(change.order)[: state.columns.n]
+                state.columns.append(coming[:, before])
                 F[:, new] = beta @ coming.T
             if change.order is not None:
-                state.columns.place = state.columns.place[change.order]
-                state.columns.row = state.columns.row[change.order]
+                state.columns.permute(change.order)
             nearest = [change.of_vector(gone)] if len(gone) else []
             nearest += [coming] if len(coming) else []
             self.near = np.concatenate(nearest).sum(axis=0) if nearest else None
@@ -237,9 +239,8 @@ class Run:
     def _columns_of(self, index: Vector) -> Matrix:
         """K[index, :] before the change."""
         state = self.state
-        rows = state.columns.row[index]
-        if np.all(rows >= 0):
-            return state.columns.values[rows][:, state.columns.place]
+        if np.all(state.columns.has(index)):
+            return state.columns.columns(index)
         features = self.kernel.prepare(state.samples, np.float64)
         return self.kernel.block(features, features.take(index)).T
 
@@ -254,6 +255,9 @@ class Run:
         """Solve the problems that have changed, and publish all."""
         state, model = self.state, self.model
         model.shape_fit_ = (state.n, *model.shape_fit_[1:])
+        model.kernel_evaluations_ = self.data.evaluations.count
+        if self._is_settled():
+            return
         if hasattr(model, "classes_"):
             self._solve_pairs()
         else:
@@ -277,6 +281,45 @@ class Run:
             model._publish_one(self.data, loss, used, solution)
             model._warm = solution.beta / model._unit if model.warm_start else None
         model.kernel_evaluations_ = self.data.evaluations.count
+
+    def _is_settled(self) -> bool:
+        """Whether the present β is optimal without a change, as it is if no support vector has left and none came.
+
+        Then the model stays as it is, with other numbers of its support vectors and a new certificate.
+        """
+        state, model, change = self.state, self.model, self.change
+        if self.carried or len(model._statuses) != 1 or model.fit_status_ or not state.psd or not state.weight.all():
+            return False
+        is_classifier = hasattr(model, "classes_")
+        loss, C = model._loss() if is_classifier else model._single_loss()
+        if hasattr(loss, "nu") or not np.isfinite(C):
+            return False
+        y, factor = state.targets, C * state.weight
+        if is_classifier:
+            if len(model.classes_) > 2 or model.class_weight == "balanced":
+                return False
+            if model.class_weight is not None:
+                factor = factor * model.class_weight_[y.astype(np.intp)]
+            y = 1.0 - 2.0 * y
+        assert state.beta is not None
+        beta, F, qp = state.beta[0], state.F[0], loss.box_qp(y, factor, bool(model.fit_intercept))
+        seen = survey(qp, beta, F)
+        if seen.outside > 0 or not seen.violation <= float(model.tol) or (qp.n_groups and seen.n_free[0] == 0):
+            return False
+        if change.order is None:  # else the samples that stay have their old numbers
+            support = model.support_ - np.searchsorted(change.removed, model.support_).astype(np.int32)
+            model.support_ = support
+        b = seen.thresholds
+        model._support = replace(model._support, support=model.support_, n_train=state.n)
+        primal = loss.primal(seen.squared_norm, y, F, factor, b, qp.sums)
+        proof = conclude(seen, primal, b, qp.sums, float(np.abs(beta).max()), state.psd, loss.name)
+        seconds = self.clock.seconds
+        point = TracePoint(seconds, 0, proof.kkt_violation, proof.dual, state.n)
+        model._publish_solutions([Solution(beta, F, b, Status.CONVERGED, 0, seconds, proof, [point])])
+        model.n_iter_ = np.zeros(1, np.int32) if is_classifier else 0
+        if model.warm_start:
+            model._warm = None
+        return True
 
     def _solve_pairs(self) -> None:
         state, model = self.state, self.model
