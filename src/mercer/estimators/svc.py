@@ -380,6 +380,9 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     checkpoint : str, path or None, default=None
         For landmarks of rows on disk (`mercer.open_rows`): a file to which landmarks and weights are written once a
         minute. A fit that finds it continues there.
+    updatable : bool, default=False
+        Keep all training samples, so that ``add``, ``remove`` and ``replace`` can change them later. The model is then
+        that of a fit to the changed samples, to ``tol``. The kernel keeps the gamma that ``fit`` has computed.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class Change(NamedTuple):
 class UpdatesMixin:
     """Exact updates of a fitted model."""
 
-    updatable: bool
+    updatable: bool = False
     _updates: Any
 
     def add(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
