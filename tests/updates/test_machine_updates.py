@@ -162,7 +162,7 @@ def test_new_classes():
         assert_equal_fit(model, index, None, X_BLOBS, labels)
     assert model.classes_.tolist() == [0, 5, 10, 20]
     last = np.flatnonzero(labels[index] == 5)
-    with pytest.raises(InvalidInputError, match=r"no sample of the class 5\. Keep one of its samples, or fit a model"):
+    with pytest.raises(InvalidInputError, match=r"no sample of the class 5\. Keep one of them, or fit a model"):
         model.remove(last)
     model.remove(last[:-1])
     kept = [i for p, i in enumerate(index) if p not in last[:-1]]

@@ -3,7 +3,7 @@ Forget me: remove samples and prove it
 ======================================
 
 Some people ask to be forgotten. The model is updated instead of fitted again, and a proof says that it is the model of
-the others: its gap bounds the distance to a machine that never saw the removed samples, and its file does not hold them.
+the others: its gap bounds the distance to a machine that never saw them, and its file does not hold them.
 """
 
 # %%

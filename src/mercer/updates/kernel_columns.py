@@ -133,11 +133,11 @@ class KernelColumns:
         values[: self.count, :n] = self.values[: self.count, :n]
         self.values = values
 
-    def append(self, columns: Matrix) -> None:
-        """Add samples behind the others. ``columns`` are their values with all samples before, one row each."""
-        m, n = len(columns), self.n
+    def append(self, values: Matrix) -> None:
+        """Add samples behind the others. ``values`` are k(x_i, new) for the samples i at the places 0, 1, … of columns."""
+        m, n = values.shape[1], self.n
         self._reserve(self.count, n + m)
-        self.values[: self.count, n : n + m] = columns[:, self.sample[: self.count]].T
+        self.values[: self.count, n : n + m] = values
         new = np.arange(n, n + m)
         self.place, self.sample = np.concatenate((self.place, new)), np.concatenate((self.sample, new))
 

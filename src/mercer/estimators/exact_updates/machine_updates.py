@@ -15,9 +15,9 @@ from mercer._sklearn_compat import num_samples
 from mercer.estimators.exact_updates.updates_mixin import Change, new_weights
 from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
-from mercer.gram.operator import Data, product
+from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels import Kernel
-from mercer.kernels.features import Features, Matrix, Vector
+from mercer.kernels.features import Features, Matrix, Vector, take_samples
 from mercer.losses.base import Loss
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
@@ -128,7 +128,7 @@ class MachineUpdates:
         gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
         if len(gone):
             raise InvalidInputError(
-                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of its samples, "
+                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of them, "
                 "or fit a model without this class."
             )
         return classes, targets
@@ -220,21 +220,35 @@ class Run:
             state.columns = KernelColumns(len(weight))
         else:
             state.columns.remove(removed)
-            coming = np.zeros((0, len(weight)))
+            self.near = change.of_vector(gone.sum(axis=0)) if len(gone) else None
             if change.n_new:
-                # few columns are prepared faster than all samples
-                coming = self.kernel.block(self.features, self.features.take(new)).T
-                self.data.evaluations.add(coming.size)
-                before = slice(state.columns.n) if change.order is None else np.argsort(change.order)[: state.columns.n]
-                state.columns.append(coming[:, before])
-                F[:, new] = beta @ coming.T
+                self._let_come(beta, F, new)
             if change.order is not None:
                 state.columns.permute(change.order)
-            nearest = [change.of_vector(gone)] if len(gone) else []
-            nearest += [coming] if len(coming) else []
-            self.near = np.concatenate(nearest).sum(axis=0) if nearest else None
         self.touched = np.append(self.touched, targets[new])
         state.samples, state.targets, state.weight, state.beta, state.F = samples, targets, weight, beta, F
+
+    def _let_come(self, beta: Matrix, F: Matrix, new: Vector) -> None:
+        """Compute F of new samples, and their values in stored columns. Edits F.
+
+        Both need their kernel values with samples that have weight or a stored column only.
+        """
+        order, columns = self.change.order, self.state.columns
+        wanted = beta.any(axis=0)
+        # where the samples that stay are by now
+        kept = np.arange(columns.n) if order is None else np.argsort(order)[: columns.n]
+        stored = kept[columns.sample[: columns.count]]
+        wanted[stored] = True
+        some = np.flatnonzero(wanted)
+        a, b = (self.kernel.prepare(take_samples(self.data.samples, index), np.float64) for index in (some, new))
+        coming = self.kernel.block(a, b)
+        check_finite(coming)
+        self.data.evaluations.add(coming.size)
+        F[:, new] = beta[:, some] @ coming
+        columns.append(coming[np.searchsorted(some, stored)])
+        if self.near is None:
+            self.near = np.zeros(self.data.n)
+        self.near[some] += coming.sum(axis=1)
 
     def _columns_of(self, index: Vector) -> Matrix:
         """K[index, :] before the change."""

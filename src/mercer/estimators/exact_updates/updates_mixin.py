@@ -156,10 +156,10 @@ class UpdatesMixin:
 
     def _updates_or_error(self) -> Any:
         """What an update needs; an error if the model does not keep it."""
-        check_is_fitted(self)
         updates = vars(self).get("_updates")
         name = type(self).__name__
         if updates is None:
+            check_is_fitted(self)
             raise InvalidInputError(
                 f"This {name} does not keep its training samples, so it cannot be updated. Fit it with "
                 f"{name}(updatable=True)."
