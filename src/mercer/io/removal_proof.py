@@ -49,6 +49,14 @@ class RemovalProof:
     in_model : names of attributes that hold a removed sample.
     in_file : names of members of the model file that do; None if the model cannot be saved.
     in_pickle : whether the pickle does; None if the model cannot be pickled.
+
+    Examples
+    --------
+    >>> from mercer import OneClassSVM, proof_of_removal
+    >>> X = [[0.1], [0.2], [0.3], [0.4], [0.7]]
+    >>> model = OneClassSVM(gamma=1.0, updatable=True).fit(X).remove(4)
+    >>> print(proof_of_removal(model, X[4:]).in_model)
+    ()
     """
 
     certificate: Certificate | None

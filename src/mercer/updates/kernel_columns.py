@@ -59,8 +59,11 @@ class KernelColumns:
 
     def block(self, samples: Vector) -> Matrix:
         """K[samples, samples]. Their columns are stored."""
-        at = self.place[samples]
-        return self.values[at[:, None], at]
+        from mercer.updates._working_set_loops import copy_block
+
+        out = np.empty((len(samples), len(samples)))
+        copy_block(self.values, self.place[samples], out)
+        return out
 
     def add_product(self, samples: Vector, weights: Vector, out: Vector) -> None:
         """out += Σ weights_t K[:, samples_t]. Their columns are stored."""
@@ -134,7 +137,7 @@ class KernelColumns:
         self.values = values
 
     def append(self, values: Matrix) -> None:
-        """Add samples behind the others. ``values`` are k(x_i, new) for the samples i at the places 0, 1, … of columns."""
+        """Add samples behind the others. ``values[p]`` are their kernel values with the sample at place p < count."""
         m, n = values.shape[1], self.n
         self._reserve(self.count, n + m)
         self.values[: self.count, n : n + m] = values

@@ -20,7 +20,7 @@ from mercer.gram.operator import Data
 from mercer.kernels.features import Features, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
-from mercer.problems.dual import Survey, rates, survey
+from mercer.problems.dual import Survey, survey
 from mercer.problems.solution import Options, Status
 from mercer.updates.kernel_columns import KernelColumns
 
@@ -30,6 +30,8 @@ ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
 SHARE_OF_TOL = 0.5
+# a variable joins the working set if it violates optimality by this share of tol
+LEAST_VIOLATION = 0.25
 # sums may differ by so much, relative to Σ|β|
 SUM_ROUNDING = 1e-13
 
@@ -146,20 +148,22 @@ def add_columns(problem: Problem, samples: Vector, change: Vector, columns: Colu
 
 
 def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) -> Vector:
-    """The free variables and the worst violators, those of the first group first."""
-    inside = is_free(qp, beta)
-    up, low = rates(qp, beta, F)
-    level = 0.5 * (seen.m + seen.M) if qp.n_groups else np.zeros(1)
-    level = np.nan_to_num(level, posinf=0.0, neginf=0.0)
-    level = level[0] if len(level) == 1 else level[qp.group]
-    excess = np.maximum(up - level, level - low)
-    excess[inside] = -np.inf
-    worst = np.flatnonzero(excess > 0.25 * tol)
-    if len(worst) > VIOLATORS:
-        worst = worst[np.argpartition(-excess[worst], VIOLATORS)[:VIOLATORS]]
-    inside[worst] = True
-    members = np.flatnonzero(inside)
-    return members if qp.n_groups < 2 else members[np.argsort(qp.group[members], kind="stable")]
+    """The free variables and the worst violators; the program has at most one sum."""
+    from mercer.updates._working_set_loops import choose_members
+
+    level = 0.5 * float(seen.m[0] + seen.M[0]) if qp.n_groups else 0.0
+    members, excess = np.empty(len(beta), np.intp), np.empty(len(beta))
+    count = choose_members(
+        beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level if np.isfinite(level) else 0.0,
+        LEAST_VIOLATION * tol, members, excess,
+    )  # fmt: skip
+    members, excess = members[:count], excess[:count]
+    others = np.flatnonzero(np.isfinite(excess))
+    if len(others) > VIOLATORS:
+        chosen = np.isinf(excess)
+        chosen[others[np.argpartition(-excess[others], VIOLATORS)[:VIOLATORS]]] = True
+        members = members[chosen]
+    return members
 
 
 def solve_working_set(

@@ -244,6 +244,7 @@ def jobs() -> dict[str, Callable[[], object]]:
     add("laplacian() CSR", "SVC", lambda n: KINDS["CSR"](_samples(n)), _halves, 300, kernel="laplacian()")
 
     found["SVC precomputed"] = _precomputed
+    found["SVC updates"] = _updates
     found[SHARED] = _shared_loops
     for name in mercer.__all__:
         # examples of files write them, and those of displays need matplotlib
@@ -308,6 +309,14 @@ def _precomputed() -> None:
             K = (X @ X.T).astype(dtype)
             mercer.SVC(kernel="precomputed").fit(K, _halves(n)).predict(K)
             mercer.SVR(kernel="precomputed").fit(K, _curve(n)).predict(K)
+
+
+def _updates() -> None:
+    """Samples come and leave."""
+    X = _samples(300)
+    for model, y in ((mercer.SVC(), _noisy(300)), (mercer.SVR(), _curve(300))):
+        model.set_params(updatable=True).fit(X[:290], y[:290]).add(X[290:], y[290:])
+        model.remove(int(model.support_[0]))
 
 
 def _shared_loops() -> None:

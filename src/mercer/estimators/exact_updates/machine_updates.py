@@ -234,7 +234,7 @@ class Run:
         Both need their kernel values with samples that have weight or a stored column only.
         """
         order, columns = self.change.order, self.state.columns
-        wanted = beta.any(axis=0)
+        wanted: Any = beta.any(axis=0)
         # where the samples that stay are by now
         kept = np.arange(columns.n) if order is None else np.argsort(order)[: columns.n]
         stored = kept[columns.sample[: columns.count]]
