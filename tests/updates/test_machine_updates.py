@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import signal
+import warnings
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer import SVC, SVR, OneClassSVM, Spectrum, certify
+from mercer import SVC, SVR, CallableKernel, OneClassSVM, Spectrum, certify
 from mercer.exceptions import InvalidInputError, NotSeparableError
+from mercer.problems.clock import Clock
 
 RNG = np.random.default_rng(0)
 X, Y = make_classification(200, 4, n_informative=3, n_redundant=0, flip_y=0.1, random_state=1)
@@ -275,3 +278,42 @@ def test_models_that_cannot_be_updated():
     with pytest.raises(InvalidInputError, match="trace=True"):
         SVC(trace=True, updatable=True).fit(X, Y)
     assert not hasattr(mercer.NuSVC(), "add")
+
+
+class PressingKernel(CallableKernel):
+    """A Gaussian kernel that presses Ctrl-C when it computes many values, if it is armed."""
+
+    armed = False
+
+    def block(self, a, b, out=None):
+        if PressingKernel.armed and len(a) * len(b) > 40:
+            PressingKernel.armed = False
+            signal.raise_signal(signal.SIGINT)
+        return super().block(a, b, out)
+
+
+def gaussian(x, z):
+    return np.exp(-0.3 * ((np.asarray(x) - np.asarray(z)) ** 2).sum())
+
+
+def test_interrupts_leave_a_usable_model():
+    """Ctrl-C ends an update with the model of the old or of the new samples, and the next update completes it."""
+    model = SVC(kernel=PressingKernel(gaussian, pairwise=True), C=10.0, updatable=True).fit(X[:50], Y[:50])
+    size = 50
+    for _ in range(4):
+        carries = int(model.support_[np.argmax(np.abs(model.dual_coef_[0]))])
+        PressingKernel.armed = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            try:
+                model.remove(carries)
+                size -= 1
+            except KeyboardInterrupt:
+                pass
+        Clock._last_press = float("-inf")
+        kept = model._updates.samples
+        assert model.shape_fit_ == (size, 4) and len(kept) == size
+        labels = model.classes_[model._updates.targets.astype(int)]
+        assert certify(model, kept, labels).primal == pytest.approx(model.certificate_.primal, rel=1e-6)
+    PressingKernel.armed = False
+    assert model.remove(0).certificate_.kkt_violation <= model.tol

@@ -140,11 +140,12 @@ class MachineUpdates:
         if hasattr(model, "classes_"):
             coef = pair_coefficients(coef, np.concatenate([[0], np.cumsum(model._n_support)]))
         kernel: Kernel = model._kernel
-        self.beta = np.zeros((len(coef), self.n))
-        self.beta[:, support] = coef
+        beta = np.zeros((len(coef), self.n))
+        beta[:, support] = coef
         features = kernel.prepare(self.samples, np.float64)
         self.F = np.ascontiguousarray(product(kernel, features, features.take(support), coef.T).T)
         self.columns = KernelColumns(self.n)
+        self.beta = beta  # last: Ctrl-C may have ended the above
 
 
 class Run:
