@@ -189,6 +189,12 @@ def test_parameters_may_change():
         model.set_params(C=C, tol=TOL).remove(0)
         assert np.abs(model.dual_coef_).max() <= C
         assert model.certificate_.kkt_violation <= TOL
+    model.set_params(class_weight={1: 5.0}).remove(0)
+    assert_equal_fit(model, list(range(3, 150)), None, X, Y)
+    model = SVC(gamma=0.1, tol=TOL, updatable=True).fit(X_BLOBS, Y_BLOBS).remove(0).remove(0)
+    for changed in ({"C": 0.2}, {"class_weight": "balanced"}, {"class_weight": None}, {"loss": "squared_hinge"}):
+        model.set_params(**changed).add(X_BLOBS[:1], Y_BLOBS[:1]).remove(-1)
+        assert_equal_fit(model, list(range(2, 200)), None, X_BLOBS, Y_BLOBS)
 
 
 def test_copies():

@@ -65,6 +65,7 @@ class MachineUpdates:
         self.beta: Matrix | None = None
         self.F = np.empty((0, 0))
         self.columns = KernelColumns(0)
+        self.solved_with: tuple[Any, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("samples", "targets", "weight", "psd", "version")}
@@ -165,7 +166,8 @@ class Run:
         """Set the classes and their weights; pairs with a new class begin at β = 0."""
         state, model = self.state, self.model
         old = model.classes_
-        if len(classes) > len(old) or model.class_weight == "balanced" or not weight.all():
+        plain = model.class_weight is None and np.all(model.class_weight_ == 1.0) and weight.all()
+        if len(classes) > len(old) or not plain:
             codes = targets.astype(np.intp)
             model.class_weight_ = class_weights(model.class_weight, classes, codes)
             check_weighted_classes(codes, weight, model.class_weight_)
@@ -342,8 +344,10 @@ class Run:
         self.options = problems.options
         assert state.beta is not None
         found: list[Solution | None] = []
-        # balanced weights of all classes change
-        touched = None if model.class_weight == "balanced" else set(self.touched.astype(np.intp).tolist())
+        # parameters may have been changed, and balanced weights of all classes change
+        parameters = (model.C, model.loss, model.fit_intercept, model.tol, *model.class_weight_.tolist())
+        touched = set(self.touched.astype(np.intp).tolist()) if parameters == state.solved_with else None
+        state.solved_with = parameters
         for p, (i, j) in enumerate(problems.pairs):
             index, _ = problems.samples(i, j)
             if len(problems.members[i]) == 0 or len(problems.members[j]) == 0:
