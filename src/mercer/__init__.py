@@ -43,6 +43,7 @@ _NAMES = {
     ),
     "mercer.io": ("compress", "from_sklearn", "load", "save", "to_sklearn"),
     "mercer.io.blocks": ("open_rows",),
+    "mercer.io.removal_proof": ("RemovalProof", "proof_of_removal"),
     "mercer.problems": ("Certificate",),
     "mercer.problems.steps": ("Steps",),
     "mercer.theory": (

@@ -377,6 +377,8 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     }
 
     _warm: Any
+    # whether to keep all training samples: see UpdatesMixin
+    updatable: bool = False
     # how to solve the problem instead of what the sizes suggest
     _plan: ClassVar[Plan | None] = None
     # whether the loss can be solved over rows in parts
@@ -417,6 +419,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         if self.checkpoint is not None:
             self._check_checkpoint(X)
+        self.__dict__.pop("_updates", None)
+        if self.updatable:
+            self._check_updatable(X)
         if isinstance(X, RowSource):
             if self.landmarks is not None or self._exceeds_memory(X):
                 self._fit_source(X, y, sample_weight, clock)
@@ -434,6 +439,8 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         self._given_pool = None
         self._forget_others()
         self.kernel_evaluations_ = data.evaluations.count
+        if self.updatable:
+            self._keep_training(X, targets, weight, data.psd)
         self._warn_unfinished()
 
     def _exceeds_memory(self, source: RowSource) -> bool:
@@ -490,13 +497,23 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         start = getattr(self, "_warm", None) if self.warm_start else None
         clock.to_attributes = lambda now: self._as_if(lambda machine: machine._publish_one(data, loss, used, now))
         solution = self._run(part, loss, y[used], weight[used], self._options(), clock, start)
+        self._check_bounded(solution)
+        self._warm = solution.beta / self._unit if self.warm_start else None
+        self._publish_one(data, loss, used, solution)
+
+    def _check_bounded(self, solution: Solution) -> None:
+        """Raise if a hard tube has no solution."""
         if solution.status is Status.UNBOUNDED:
             raise InvalidInputError(
                 f"No function of this kernel keeps all samples within the tube, which C={self.C:g} asks for: the dual "
                 "grows without limit. Use a finite C, a larger epsilon or a richer kernel."
             )
-        self._warm = solution.beta / self._unit if self.warm_start else None
-        self._publish_one(data, loss, used, solution)
+
+    def _check_updatable(self, X: Any) -> None:
+        """Raise if a model with these parameters cannot be updated; for machines with `UpdatesMixin`."""
+
+    def _keep_training(self, X: Any, targets: Vector, weight: Vector, psd: bool) -> None:
+        """Keep what updates need."""
 
     def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
         """Solve and publish a single problem of rows in parts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_array
 from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.base import KnownParameters, keep_parameters, warn_user
+from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, UpdatesMixin
 from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import MEGABYTE, available_bytes
-from mercer.gram.operator import GramOperator, product
+from mercer.gram.operator import Data, GramOperator, product
 from mercer.kernels import CallableKernel, Kernel, SklearnKernel, parse_kernel
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.kernels.sklearn import is_sklearn_kernel
@@ -51,7 +52,14 @@ NO_QUESTION = 8 * MEGABYTE
 ROWS_BYTES = 64 * MEGABYTE
 
 
-class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
+class GaussianProcessRegressor(
+    UpdatesMixin,
+    KernelParameters,
+    FunctionMixin,
+    MultiOutputMixin,  # type: ignore[misc]
+    RegressorMixin,  # type: ignore[misc]
+    KnownParameters,
+):
     """Gaussian process regression, the Bayesian view of kernel ridge regression ([M5]).
 
     Under the prior the values h(x) are jointly Gaussian with mean 0 and covariance k(x, z). Targets are y = h(x) +
@@ -91,6 +99,10 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
         Maximum number of iterations of each optimizer run; -1 for no limit.
     time_limit : float, default=None
         Stop the search after this many seconds and use the best kernel so far.
+    updatable : bool, default=False
+        Whether ``add``, ``remove`` and ``replace`` can change the training samples later. They keep the parameters of
+        the kernel as ``fit`` has learnt them, as with ``optimizer=None``, and change the inverse of K + Λ in O(n²).
+        They need one ``alpha`` for all samples.
 
     Attributes
     ----------
@@ -134,6 +146,7 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
         "n_jobs": [Integral, None],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "time_limit": [Interval(Real, 0, None, closed="left"), None],
+        **UPDATABLE,
     }
 
     def __init__(
@@ -150,6 +163,7 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
         n_jobs: int | None = None,
         max_iter: int = -1,
         time_limit: float | None = None,
+        updatable: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -178,19 +192,30 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
             The fitted estimator.
         """
         kernel = resolve_covariance(self.kernel)
+        self.__dict__.pop("_updates", None)
+        if self.updatable and (is_pairwise(kernel) or np.size(self.alpha) != 1):
+            raise InvalidInputError(
+                "GaussianProcessRegressor(updatable=True) needs a kernel that compares samples and one alpha, but a "
+                "kernel matrix or an alpha for each sample was given."
+            )
         X, y = validate_samples(self, X, y, reset=True, multi_output=True, y_numeric=True)
         n = num_samples(X)
         check_memory(n)
         if is_pairwise(kernel):
             square_matrix(X)
             check_pairwise_kernel(kernel)
-        y = self._normalised(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+        given = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        y = self._normalised(given)
         variances = self._variances(n)
         self.X_train_ = X.copy() if self.copy_X_train and hasattr(X, "copy") else X
         self.y_train_ = y
         evidence = Evidence(self.X_train_, y.reshape(n, -1), variances, thread_count(self.n_jobs))
         with Clock(self.time_limit) as clock, self._blas_threads(n):
             self._learn(kernel.bind(self.X_train_), evidence, clock)
+        if self.updatable:
+            from mercer.estimators.exact_updates.system_updates import SystemUpdates
+
+            self._keep_updates(SystemUpdates(given.reshape(n, -1).copy(), np.ones(n), True))
         return self
 
     def _normalised(self, y: Vector) -> Vector:
@@ -238,6 +263,10 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
             if found.evaluations:
                 kernel = kernel.with_theta(found.theta)
                 warn_at_bounds(kernel)
+        self._condition(kernel, evidence, found)
+
+    def _condition(self, kernel: Kernel, evidence: Evidence, found: Ascent | None) -> None:
+        """Condition the process on the targets; ``found`` is what the search for the kernel's parameters has found."""
         factor = evidence.factor(kernel)
         if isinstance(factor, int):
             raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, factor))
@@ -263,6 +292,102 @@ class GaussianProcessRegressor(KernelParameters, FunctionMixin, MultiOutputMixin
                 "the kernel.",
                 ConvergenceWarning,
             )
+
+    # ---- updates: see estimators/exact_updates/system_updates.py ---------------------------------------------------
+
+    def add(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # there are no weights
+        """Add training samples: afterwards the process is conditioned on all, with the kernel as it is.
+
+        The model must have been fitted with ``updatable=True``. The parameters of the kernel are not learnt again: the
+        model equals a fit of ``kernel_`` with ``optimizer=None``. ``L_`` is computed when it is first needed, which is
+        for deviations and covariances. An update that raises an error leaves the model as it was.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new, n_features) or list of object
+            New samples, which are appended to the training samples.
+        y : array-like of shape (n_new,) or (n_new, n_targets)
+            Their targets.
+
+        Returns
+        -------
+        self : object
+            The updated model.
+        """
+        return super().add(X, y)
+
+    def replace(self, index: Any, X: Any, y: Any) -> Self:  # type: ignore[override]
+        """Replace training samples by others at the same positions: ``remove`` and ``add`` in one update.
+
+        Parameters
+        ----------
+        index : int or array-like of int
+            Positions among the present training samples.
+        X, y :
+            The new samples, one for each position, as in ``add``.
+
+        Returns
+        -------
+        self : object
+            The updated model.
+        """
+        return super().replace(index, X, y)
+
+    def __getattr__(self, name: str) -> Any:
+        """L_ after an update, which only predicted deviations need."""
+        if name != "L_" or "X_train_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        factor = self._evidence().factor(self._kernel)
+        if isinstance(factor, int):
+            message = not_definite(self.kernel_, self._kernel, self._evidence(), factor)
+            raise np.linalg.LinAlgError(message)
+        self.L_ = factor.L
+        return self.L_
+
+    def _evidence(self) -> Evidence:
+        n = len(self.y_train_)
+        return Evidence(self.X_train_, self.y_train_.reshape(n, -1), self._variances(n), thread_count(self.n_jobs))
+
+    def _domain_of_updates(self) -> str:
+        return domain_of(self.kernel)
+
+    def _updated_samples(self) -> Any:
+        return self.X_train_
+
+    def _noise_of_updates(self) -> float:
+        return float(self._variances(self._updates.n))
+
+    def _has_memory(self, n: int) -> bool:
+        check_memory(2 * n)
+        return True
+
+    def _right_sides(self, Y: Matrix) -> Matrix:
+        return self._normalised(Y)
+
+    def _set_training(self, data: Data, Y: Matrix) -> None:
+        """The training samples and targets after an update."""
+        self.y_train_ = self._normalised(Y if self.y_train_.ndim > 1 else Y[:, 0])
+        self.X_train_ = data.samples
+        self.__dict__.pop("L_", None)
+
+    def _refit(self, data: Data, Y: Matrix, weight: Vector, clock: Clock) -> None:
+        """Condition on the targets from nothing."""
+        self._set_training(data, Y)
+        self._condition(self._kernel, self._evidence(), None)
+
+    def _publish_update(
+        self, data: Data, Y: Matrix, weight: Vector, S: Matrix, product: Matrix, residual: float, log_det: float,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        """The process of the solutions S of the system."""
+        self._set_training(data, Y)
+        n = len(Y)
+        self.alpha_ = S.reshape(self.y_train_.shape)
+        logarithms = 0.5 * log_det + 0.5 * n * np.log(2.0 * np.pi)
+        value = -0.5 * float(np.vdot(self.y_train_, self.alpha_)) - S.shape[1] * logarithms
+        self.log_marginal_likelihood_value_, self.residual_ = value, residual
+        self.n_evaluations_, self.n_iter_ = 1, 1
+        self.gradient_ = np.full(len(self._kernel.theta), np.nan)
 
     def _starts(self, kernel: Kernel) -> list[Vector]:
         """Starting points: the kernel's own parameters, then random ones within the bounds."""

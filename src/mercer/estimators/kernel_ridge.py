@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
 from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
+from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, UpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS, LandmarkMixin
 from mercer.estimators.over_parts.rows_on_disk import block_by_block
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
@@ -230,7 +231,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
         return np.asarray(self.dual_coef_.T @ self.X_fit_)
 
 
-class KernelRidge(LandmarkMixin, BaseRidge):
+class KernelRidge(UpdatesMixin, LandmarkMixin, BaseRidge):
     """Kernel ridge regression: minimise λ/2 |f|² + ½ Σ wᵢ (yᵢ − f(xᵢ) − b)², with λ = ``alpha``.
 
     The solution is f = Σ βᵢ k(xᵢ, ·) with (K + λ/w) β = y − b ([M5] "kernel ridge regression"). For the objective
@@ -270,6 +271,9 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         refinement does not converge, a float64 factor is computed.
     n_jobs, time_limit, verbose : as in ``SVC``.
     landmarks, landmark_tol, max_landmarks, polish, checkpoint : as in ``SVC``; landmarks need alpha > 0.
+    updatable : bool, default=False
+        Whether ``add``, ``remove`` and ``replace`` can change the training samples later. Targets and weights are kept.
+        The first update computes the inverse of K + λ, which later ones change in O(n²).
 
     Attributes
     ----------
@@ -306,6 +310,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         **BaseRidge._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left"), "array-like"],
         **LANDMARK_PARAMETERS,
+        **UPDATABLE,
     }
 
     def __init__(
@@ -331,6 +336,7 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         max_landmarks: int = 2000,
         polish: bool = False,
         checkpoint: Any = None,
+        updatable: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -340,6 +346,10 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         self._forget_landmarks()
         if self.landmarks is None or self.polish:
             self._publish(data, self._solve_system(data, Y, weight, alpha, clock), weight)
+            if self.updatable:
+                from mercer.estimators.exact_updates.system_updates import SystemUpdates
+
+                self._keep_updates(SystemUpdates(Y.copy(), weight.copy(), data.psd))
         else:
             self._fit_landmarks(data, Y, weight, alpha, clock)
 
@@ -374,6 +384,12 @@ class KernelRidge(LandmarkMixin, BaseRidge):
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:
         if self.checkpoint is not None:
             self._check_checkpoint(X)
+        self.__dict__.pop("_updates", None)
+        if self.updatable and (self.landmarks is not None or is_pairwise(self.kernel)):
+            raise InvalidInputError(
+                "KernelRidge(updatable=True) needs the training samples themselves, but landmarks or a kernel matrix "
+                "were given. Use landmarks=None and a kernel object."
+            )
         if not isinstance(X, RowSource) or self.landmarks is None:
             super()._fit(X, y, sample_weight, clock)
             return
@@ -401,6 +417,49 @@ class KernelRidge(LandmarkMixin, BaseRidge):
         self._publish_function(data, [found], found.coef[:, None], [float(np.sqrt(found.size))])
         self._publish_growth([found], self.X_fit_, data.n)
         self._training = TrainingSamples(self._kernel, self.X_fit_)
+
+    # ---- updates: see estimators/exact_updates/system_updates.py ---------------------------------------------------
+
+    def _domain_of_updates(self) -> str:
+        return self._domain_fit
+
+    def _updated_samples(self) -> Any:
+        return self.X_fit_
+
+    def _noise_of_updates(self) -> float | None:
+        """λ, the diagonal of the system for samples of weight 1; None if no inverse is kept."""
+        alpha = target_alphas(self.alpha, self._updates.targets.shape[1])
+        return float(alpha[0]) if alpha[0] > 0 and np.all(alpha == alpha[0]) and self.solver != "cg" else None
+
+    def _has_memory(self, n: int) -> bool:
+        return 24 * n * n <= self._budget()
+
+    def _right_sides(self, Y: Matrix) -> Matrix:
+        return np.column_stack([Y, np.ones(len(Y))]) if self.fit_intercept else Y
+
+    def _refit(self, data: Data, Y: Matrix, weight: Vector, clock: Clock) -> None:
+        """Solve the system from nothing."""
+        alpha = target_alphas(self.alpha, Y.shape[1])
+        self._publish_samples(data, self._solve_system(data, Y, weight, alpha, clock), weight)
+
+    def _publish_update(
+        self, data: Data, Y: Matrix, weight: Vector, S: Matrix, product: Matrix, residual: float, log_det: float,
+        clock: Clock,
+    ) -> None:  # fmt: skip
+        """The model of the solutions S of the system, where ``product`` is KS."""
+        from mercer.estimators.exact_updates.system_updates import ridge_solutions
+
+        used = weight > 0
+        alpha = target_alphas(self.alpha, Y.shape[1])
+        found = ridge_solutions(S, product, Y[used], weight[used], alpha, bool(self.fit_intercept), data.psd, clock)
+        self._publish_samples(data, found, weight)
+
+    def _publish_samples(self, data: Data, solutions: list[Solution], weight: Vector) -> None:
+        self.X_fit_ = data.samples
+        self.shape_fit_ = (data.n, *self.shape_fit_[1:])
+        self._publish(data, solutions, weight)
+        self._training = TrainingSamples(self._kernel, self.X_fit_)
+        self._warn_unfinished()
 
     def _check_landmark_alpha(self, positive: bool) -> None:
         """Raise for parameters without a landmark machine."""

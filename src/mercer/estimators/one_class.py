@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 
 from mercer._sklearn_compat import Interval
 from mercer.estimators.base import KernelMachine, keep_parameters
+from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
@@ -18,7 +19,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Solution
 
 
-class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
+class OneClassSVM(MachineUpdatesMixin, OutlierMixin, KernelMachine):  # type: ignore[misc]
     """Estimate the support of a distribution: minimise ½|w|² - ρ ν n + Σ max(0, ρ - f(xᵢ)) over w and ρ.
 
     Parameters
@@ -29,7 +30,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         fraction of support vectors.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
-    landmarks, landmark_tol, max_landmarks, polish, checkpoint : as in ``SVC``.
+    landmarks, landmark_tol, max_landmarks, polish, checkpoint, updatable : as in ``SVC``.
 
     Attributes
     ----------
@@ -48,6 +49,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         **{key: value for key, value in KernelMachine._parameter_constraints.items() if key != "fit_intercept"},
         "nu": [Interval(Real, 0.0, 1.0, closed="right")],
         **LANDMARK_PARAMETERS,
+        **UPDATABLE,
     }
     fit_intercept = True
     _uses_targets = False
@@ -76,6 +78,7 @@ class OneClassSVM(OutlierMixin, KernelMachine):  # type: ignore[misc]
         max_landmarks: int = 2000,
         polish: bool = False,
         checkpoint: Any = None,
+        updatable: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

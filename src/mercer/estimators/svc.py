@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
 from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
+from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.estimators.prediction import (
     FOLDS,
@@ -298,7 +299,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return self._probB
 
 
-class SVC(BaseSVC):
+class SVC(MachineUpdatesMixin, BaseSVC):
     """C-support vector classification: ½|w|² + Σ Cᵢ max(0, 1 - yᵢ(f(xᵢ) + b)).
 
     scikit-learn's parameters and attributes keep their meaning; the others are described below. ``C=inf`` asks for
@@ -379,6 +380,9 @@ class SVC(BaseSVC):
     checkpoint : str, path or None, default=None
         For landmarks of rows on disk (`mercer.open_rows`): a file to which landmarks and weights are written once a
         minute. A fit that finds it continues there.
+    updatable : bool, default=False
+        Keep all training samples, so that ``add``, ``remove`` and ``replace`` can change them later. The model is then
+        that of a fit to the changed samples, to ``tol``. The kernel keeps the gamma that ``fit`` has computed.
 
     Attributes
     ----------
@@ -430,6 +434,7 @@ class SVC(BaseSVC):
         "loss": [StrOptions({"hinge", "squared_hinge"})],
         **STEPWISE_PARAMETERS,
         **LANDMARK_PARAMETERS,
+        **UPDATABLE,
     }
 
     _solves_parts = True
@@ -466,6 +471,7 @@ class SVC(BaseSVC):
         max_landmarks: int = 2000,
         polish: bool = False,
         checkpoint: Any = None,
+        updatable: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer._sklearn_compat import Interval, StrOptions
 from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, NumbersMixin, keep_parameters
+from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
@@ -36,7 +37,7 @@ class BaseSVR(NumbersMixin, KernelMachine):
         self._fit_one(data, self._loss(), y, factor, clock)
 
 
-class SVR(BaseSVR):
+class SVR(MachineUpdatesMixin, BaseSVR):
     """ε-support vector regression: minimise ½|w|² + Σ Cᵢ max(0, |yᵢ - f(xᵢ) - b| - ε).
 
     A larger ε gives fewer support vectors and a flatter function ([M5] "Effect of ε").
@@ -56,7 +57,7 @@ class SVR(BaseSVR):
         of y given x; it has no tube and ignores epsilon.
     quantile : float, default=0.5
         For loss="pinball": the quantile to estimate, in (0, 1). About this fraction of samples lies below the model.
-    landmarks, landmark_tol, max_landmarks, polish, checkpoint : as in ``SVC``.
+    landmarks, landmark_tol, max_landmarks, polish, checkpoint, updatable : as in ``SVC``.
 
     Examples
     --------
@@ -76,6 +77,7 @@ class SVR(BaseSVR):
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         **STEPWISE_PARAMETERS,
         **LANDMARK_PARAMETERS,
+        **UPDATABLE,
     }
 
     _solves_parts = True
@@ -109,6 +111,7 @@ class SVR(BaseSVR):
         max_landmarks: int = 2000,
         polish: bool = False,
         checkpoint: Any = None,
+        updatable: bool = False,
     ) -> None:
         keep_parameters(self, locals())
 

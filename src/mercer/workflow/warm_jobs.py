@@ -245,6 +245,7 @@ def jobs() -> dict[str, Callable[[], object]]:
 
     found["SVC precomputed"] = _precomputed
     found["explain"] = _explained
+    found["SVC updates"] = _updates
     found[SHARED] = _shared_loops
     for name in mercer.__all__:
         # examples of files write them, and those of displays need matplotlib
@@ -315,6 +316,12 @@ def _explained() -> None:
     """Shapley values of a product and of a product with a polynomial."""
     for kernel in ("gaussian()", "gaussian() * polynomial()"):
         mercer.explain(mercer.SVR(kernel=kernel).fit(_samples(60), _curve(60)), _samples(3))
+def _updates() -> None:
+    """Samples come and leave."""
+    X = _samples(300)
+    for model, y in ((mercer.SVC(), _noisy(300)), (mercer.SVR(), _curve(300))):
+        model.set_params(updatable=True).fit(X[:290], y[:290]).add(X[290:], y[290:])
+        model.remove(int(model.support_[0]))
 
 
 def _shared_loops() -> None:

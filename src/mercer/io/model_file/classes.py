@@ -22,6 +22,8 @@ from mercer.kernels import Kernel
 
 # private classes, by the module in which they are today; files name them without the module
 INSIDE = {
+    "mercer.estimators.exact_updates.machine_updates": ("MachineUpdates",),
+    "mercer.estimators.exact_updates.system_updates": ("SystemUpdates",),
     "mercer.estimators.prediction": ("Expansion", "SupportVectors"),
     "mercer.estimators.kernel_ridge": ("TrainingSamples",),
     "mercer.estimators.linear.linear_machine": ("Warm",),

@@ -1,0 +1,1 @@
+"""Add, remove and replace training samples of fitted models."""

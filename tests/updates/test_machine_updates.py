@@ -1,0 +1,325 @@
+"""Updates of SVC, SVR and OneClassSVM equal fits from nothing."""
+
+import copy
+import pickle
+import signal
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_blobs, make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+import mercer
+from mercer import SVC, SVR, CallableKernel, OneClassSVM, Spectrum, certify
+from mercer.exceptions import InvalidInputError, NotSeparableError
+from mercer.problems.clock import Clock
+
+RNG = np.random.default_rng(0)
+X, Y = make_classification(200, 4, n_informative=3, n_redundant=0, flip_y=0.1, random_state=1)
+X_BLOBS, Y_BLOBS = make_blobs(200, 3, centers=4, cluster_std=3.0, random_state=2)
+TARGET = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=len(X))
+WORDS = ["".join(RNG.choice(list("acgt"), 12)) for _ in range(120)]
+WORD_LABELS = np.array([word.count("a") > 2 for word in WORDS]).astype(int)
+TOL = 1e-4
+
+MODELS = {
+    "hinge": (SVC(gamma=0.3, tol=TOL), X, Y),
+    "squared hinge": (SVC(gamma=0.3, loss="squared_hinge", tol=TOL), X, Y),
+    "no intercept": (SVC(gamma=0.3, fit_intercept=False, tol=TOL), X, Y),
+    "large C": (SVC(C=100.0, gamma=0.1, tol=TOL), X, Y),
+    "linear": (SVC(kernel="linear", tol=TOL), X, Y),
+    "class weights": (SVC(gamma=0.3, class_weight={0: 2.0}, tol=TOL), X, Y),
+    "balanced": (SVC(gamma=0.3, class_weight="balanced", tol=TOL), X, Y),
+    "four classes": (SVC(gamma=0.1, tol=TOL), X_BLOBS, Y_BLOBS),
+    "sparse": (SVC(gamma=0.3, tol=TOL), sp.csr_array(X), Y),
+    "float32": (SVC(gamma=0.3, tol=TOL), X.astype(np.float32), Y),
+    "strings": (SVC(kernel=Spectrum(2), tol=TOL), WORDS, WORD_LABELS),
+    "tube": (SVR(gamma=0.3, tol=TOL), X, TARGET),
+    "tube without intercept": (SVR(gamma=0.3, fit_intercept=False, tol=TOL), X, TARGET),
+    "squared tube": (SVR(gamma=0.3, loss="squared_epsilon_insensitive", tol=TOL), X, TARGET),
+    "pinball": (SVR(gamma=0.3, loss="pinball", quantile=0.3, tol=TOL), X, TARGET),
+    "one class": (OneClassSVM(gamma=0.3, nu=0.3, tol=TOL), X, None),
+    "one class, all outside": (OneClassSVM(gamma=0.3, nu=1.0, tol=TOL), X, None),
+}
+
+
+def rows(samples, index):
+    """Samples at these positions, of any kind."""
+    return [samples[i] for i in index] if isinstance(samples, list) else samples[np.asarray(index)]
+
+
+def assert_equal_fit(model, index, weight, samples, y):
+    """The model is that of a fit to these rows: same problem, same attributes, both within tol."""
+    kept, targets = rows(samples, index), None if y is None else y[index]
+    other = clone(model).set_params(updatable=False).fit(kept, targets, sample_weight=weight)
+    found, expected = model.certificate_, other.certificate_
+    assert found.valid and found.kkt_violation <= model.tol
+    # both optima lie between dual and primal
+    assert max(found.dual, expected.dual) <= min(found.primal, expected.primal) + 1e-9 * abs(found.primal)
+    again = certify(model, kept, targets, sample_weight=weight)
+    assert again.primal == pytest.approx(found.primal, rel=1e-9)
+    assert again.dual == pytest.approx(found.dual, rel=1e-9)
+    assert again.kkt_violation == pytest.approx(found.kkt_violation, abs=1e-9)
+    # strong convexity: the functions differ by at most the root of the gaps
+    near = np.sqrt(2 * (found.gap + expected.gap)) + 1e-6
+    size = 2.0 if y is None else 1.0
+    values, others = (
+        m.decision_function(kept) if hasattr(m, "decision_function") else m.predict(kept) for m in (model, other)
+    )
+    constant = np.median(values - others)
+    assert abs(constant) <= 20 * model.tol + 2 * near
+    if getattr(model, "decision_function_shape", "ovo") == "ovo" or values.ndim == 1:
+        assert np.abs(values - others - constant).max() <= size * (near + 2 * model.tol)
+    assert model.shape_fit_ == other.shape_fit_
+    assert model.dual_coef_.shape[0] == other.dual_coef_.shape[0]
+    assert model.support_.dtype == other.support_.dtype
+    assert set(vars(other)) <= set(vars(model))
+    assert np.array_equal(getattr(model, "classes_", 0), getattr(other, "classes_", 0))
+    assert np.allclose(getattr(model, "class_weight_", 0), getattr(other, "class_weight_", 0))
+    if not isinstance(samples, list):
+        vectors = model.support_vectors_
+        dense = vectors.toarray() if sp.issparse(vectors) else vectors
+        expected_rows = rows(kept, model.support_)
+        assert np.array_equal(dense, expected_rows.toarray() if sp.issparse(expected_rows) else expected_rows)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_random_updates_equal_a_fit(name, weighted):
+    """After any sequence of updates, of one or several samples, the model is that of a fit from nothing."""
+    model, samples, y = MODELS[name]
+    model = clone(model).set_params(updatable=True)
+    n = len(samples) if isinstance(samples, list) else samples.shape[0]
+    rng = np.random.default_rng(len(name))
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], n) if weighted else np.ones(n)
+    index, spare = list(range(n // 2)), list(range(n // 2, n))
+    model.fit(rows(samples, index), None if y is None else y[index], sample_weight=weights[index])
+    for step in range(12):
+        kind, m = rng.choice(["add", "remove", "replace"]), int(rng.choice([1, 1, 3]))
+        if kind == "remove":
+            places = rng.choice(len(index), m, replace=False)
+            model.remove(places if m > 1 else int(places[0]) - len(index))
+            spare += [index[p] for p in places]
+            index = [i for p, i in enumerate(index) if p not in places]
+        else:
+            new = [spare.pop(int(rng.integers(len(spare)))) for _ in range(m)]
+            given = (rows(samples, new), None if y is None else y[new], weights[new] if weighted else None)
+            if kind == "add":
+                model.add(*given)
+                index += new
+            else:
+                places = rng.choice(len(index), m, replace=False)
+                model.replace(places, *given)
+                for place, i in zip(places, new, strict=True):
+                    spare.append(index[place])
+                    index[place] = i
+        if step % 4 == 3:
+            assert_equal_fit(model, index, weights[index] if weighted else None, samples, y)
+
+
+@pytest.mark.parametrize("name", ["hinge", "four classes", "tube", "one class"])
+def test_many_samples_at_once(name):
+    """A large batch comes and leaves in one warm solve."""
+    model, samples, y = MODELS[name]
+    model = clone(model).set_params(updatable=True).fit(samples[:40], None if y is None else y[:40])
+    more = np.tile(samples, (3, 1)) + 0.1 * np.random.default_rng(0).normal(size=(600, samples.shape[1]))
+    both = np.concatenate([samples[:40], more])
+    targets = None if y is None else np.concatenate([y[:40], y, y, y])
+    model.add(more, None if y is None else targets[40:])
+    assert_equal_fit(model, list(range(640)), None, both, targets)
+    model.remove(np.arange(30, 640, 2))
+    index = [*range(30), *range(31, 640, 2)]
+    assert_equal_fit(model, index, None, both, targets)
+
+
+def test_hard_margins():
+    """With C=inf updates are exact too, and one that makes the classes inseparable leaves the model as it was."""
+    Z = np.array([[-2.0, 0], [-1, 1], [1, 0], [2, 1.0]])
+    model = SVC(C=np.inf, kernel="linear", updatable=True).fit(Z, [0, 0, 1, 1])
+    model.add([[0.5, 0.0]], [1])
+    assert model.coef_ == pytest.approx(
+        SVC(C=np.inf, kernel="linear").fit([*Z, [0.5, 0]], [0, 0, 1, 1, 1]).coef_, abs=1e-3
+    )
+    before = model.decision_function(Z)
+    with pytest.raises(NotSeparableError):
+        model.add([[-1.5, 0.5]], [1])
+    assert np.array_equal(model.decision_function(Z), before)
+    assert model.shape_fit_ == (5, 2)
+    model.remove(4)
+    assert model.coef_[0] == pytest.approx([1.0, 0.0], abs=0.5)
+
+
+def test_new_classes():
+    """A label that was never seen adds pairs of classes; the last sample of a class cannot be removed."""
+    model = SVC(gamma=0.1, updatable=True).fit(X_BLOBS[Y_BLOBS < 2], Y_BLOBS[Y_BLOBS < 2] * 10)
+    index = [*np.flatnonzero(Y_BLOBS < 2)]
+    labels = Y_BLOBS * 10
+    labels[Y_BLOBS == 3] = 5  # between the others
+    for c in (2, 3):
+        new = np.flatnonzero(c == Y_BLOBS)
+        model.add(X_BLOBS[new], labels[new])
+        index += [*new]
+        assert_equal_fit(model, index, None, X_BLOBS, labels)
+    assert model.classes_.tolist() == [0, 5, 10, 20]
+    last = np.flatnonzero(labels[index] == 5)
+    with pytest.raises(InvalidInputError, match=r"no sample of the class 5\. Keep one of them, or fit a model"):
+        model.remove(last)
+    model.remove(last[:-1])
+    kept = [i for p, i in enumerate(index) if p not in last[:-1]]
+    assert_equal_fit(model, kept, None, X_BLOBS, labels)
+
+
+def test_gamma_stays_bound():
+    """The kernel keeps the gamma that fit has computed."""
+    model = SVC(updatable=True).fit(X[:100], Y[:100])
+    gamma = model._gamma
+    model.add(100 * X[100:], Y[100:])
+    assert model._gamma == gamma
+    fixed = SVC(gamma=gamma).fit(np.concatenate([X[:100], 100 * X[100:]]), Y)
+    assert model.certificate_.dual == pytest.approx(fixed.certificate_.dual, rel=1e-3)
+
+
+def test_parameters_may_change():
+    """C and tol of the model apply to the next update."""
+    model = SVC(gamma=0.3, updatable=True).fit(X[:150], Y[:150])
+    for C in (0.1, 3.0):
+        model.set_params(C=C, tol=TOL).remove(0)
+        assert np.abs(model.dual_coef_).max() <= C
+        assert model.certificate_.kkt_violation <= TOL
+    model.set_params(class_weight={1: 5.0}).remove(0)
+    assert_equal_fit(model, list(range(3, 150)), None, X, Y)
+    model = SVC(gamma=0.1, tol=TOL, updatable=True).fit(X_BLOBS, Y_BLOBS).remove(0).remove(0)
+    for changed in ({"C": 0.2}, {"class_weight": "balanced"}, {"class_weight": None}, {"loss": "squared_hinge"}):
+        model.set_params(**changed).add(X_BLOBS[:1], Y_BLOBS[:1]).remove(-1)
+        assert_equal_fit(model, list(range(2, 200)), None, X_BLOBS, Y_BLOBS)
+
+
+def test_copies():
+    """A pickle, a deep copy and a model file can be updated; a shallow copy says that it is out of date."""
+    model = SVC(gamma=0.3, updatable=True).fit(X[:150], Y[:150]).remove(3).add(X[150:151], Y[150:151])
+    others = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    shallow = copy.copy(model)
+    model.remove(0)
+    for other in others:
+        other.remove(0)
+        assert other.decision_function(X) == pytest.approx(model.decision_function(X), abs=2e-3)
+        assert other.certificate_.kkt_violation <= other.tol
+    with pytest.raises(InvalidInputError, match="have changed since"):
+        shallow.remove(0)
+    assert not hasattr(clone(model), "_updates")
+    assert "_updates" not in vars(model.set_params(updatable=False).fit(X, Y))
+
+
+def test_model_files(tmp_path):
+    """A model file holds what updates need."""
+    for model, samples, y in (MODELS["hinge"], MODELS["strings"], MODELS["sparse"]):
+        model = clone(model).set_params(updatable=True).fit(rows(samples, range(100)), y[:100])
+        mercer.save(model, tmp_path / "model.mercer")
+        loaded = mercer.load(tmp_path / "model.mercer").remove(5)
+        model.remove(5)
+        assert loaded.certificate_.primal == pytest.approx(model.certificate_.primal, rel=1e-4)
+
+
+def test_limits_leave_a_usable_model():
+    """An update without time or steps ends with a certified model and a warning; the next one completes it."""
+    for limit in ({"time_limit": 0.0}, {"max_iter": 0}):
+        model = SVC(C=10.0, gamma=0.3, tol=TOL, updatable=True).fit(X[:150], Y[:150])
+        carries = int(model.support_[np.argmax(np.abs(model.dual_coef_[0]))])
+        with pytest.warns(ConvergenceWarning, match="terminated early"):
+            model.set_params(**limit).remove(carries)
+        kept = np.delete(np.arange(150), carries)
+        proof = certify(model, X[kept], Y[kept])
+        assert proof.valid and proof.primal == pytest.approx(model.certificate_.primal)
+        assert model.fit_status_ == 1
+        model.set_params(time_limit=None, max_iter=-1).add(X[150:151], Y[150:151])
+        assert_equal_fit(model, [*kept, 150], None, X, Y)
+
+
+def test_bad_input_leaves_the_model_as_it_was():
+    """Errors name what was given and what is allowed."""
+    model = SVC(gamma=0.3, updatable=True).fit(X[:50], Y[:50])
+    before = copy.deepcopy(vars(model._updates)), model.decision_function(X)
+    with pytest.raises(InvalidInputError, match="index contains 50, but the model has 50 training samples: 0 to 49"):
+        model.remove(50)
+    with pytest.raises(InvalidInputError, match="index contains 3 more than once"):
+        model.remove([3, -47])
+    with pytest.raises(InvalidInputError, match="contains all 50 training samples"):
+        model.remove(range(50))
+    for index in (1.5, [], "0", True, [[1]]):
+        with pytest.raises(InvalidInputError, match="must be a whole number or a list of at least one"):
+            model.remove(index)
+    with pytest.raises(ValueError, match="3 features, but SVC is expecting 4"):
+        model.add(X[:1, :3], [0])
+    with pytest.raises(ValueError, match="NaN"):
+        model.add([[np.nan] * 4], [0])
+    with pytest.raises(InvalidInputError, match="requires y to be passed"):
+        model.add(X[:1])
+    with pytest.raises(InvalidInputError, match="X has 2 samples, but y has 1"):
+        model.add(X[:2], [0])
+    with pytest.raises(InvalidInputError, match="labels of type"):
+        model.add(X[:1], ["a"])
+    with pytest.raises(InvalidInputError, match="index has 2 positions, but X has 1 samples"):
+        model.replace([0, 1], X[:1], [0])
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.add(X[:1], [0], sample_weight=[np.nan])
+    with pytest.raises(ValueError, match="cannot use sparse input in 'SVC' trained on dense data"):
+        model.add(sp.csr_array(X[:1]), [0])
+    with pytest.raises(ValueError, match="NaN"):
+        SVR(updatable=True).fit(X, TARGET).add(X[:1], [np.nan])
+    assert model.decision_function(X) == pytest.approx(before[1], abs=0)
+    assert np.array_equal(model._updates.samples, before[0]["samples"])
+
+
+def test_models_that_cannot_be_updated():
+    """The error says what to do instead."""
+    with pytest.raises(InvalidInputError, match=r"Fit it with SVC\(updatable=True\)"):
+        SVC().fit(X, Y).remove(0)
+    with pytest.raises(InvalidInputError, match="landmarks: use landmarks=None"):
+        SVC(landmarks="auto", updatable=True).fit(X, Y)
+    with pytest.raises(InvalidInputError, match="a kernel matrix or a function of two sets"):
+        SVC(kernel="precomputed", updatable=True).fit(X @ X.T, Y)
+    with pytest.raises(InvalidInputError, match="trace=True"):
+        SVC(trace=True, updatable=True).fit(X, Y)
+    assert not hasattr(mercer.NuSVC(), "add")
+
+
+class PressingKernel(CallableKernel):
+    """A Gaussian kernel that presses Ctrl-C when it computes many values, if it is armed."""
+
+    armed = False
+
+    def block(self, a, b, out=None):
+        if PressingKernel.armed and len(a) * len(b) > 40:
+            PressingKernel.armed = False
+            signal.raise_signal(signal.SIGINT)
+        return super().block(a, b, out)
+
+
+def gaussian(x, z):
+    return np.exp(-0.3 * ((np.asarray(x) - np.asarray(z)) ** 2).sum())
+
+
+def test_interrupts_leave_a_usable_model():
+    """Ctrl-C ends an update with the model of the old or of the new samples, and the next update completes it."""
+    model = SVC(kernel=PressingKernel(gaussian, pairwise=True), C=10.0, updatable=True).fit(X[:50], Y[:50])
+    size = 50
+    for _ in range(4):
+        carries = int(model.support_[np.argmax(np.abs(model.dual_coef_[0]))])
+        PressingKernel.armed = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            try:
+                model.remove(carries)
+                size -= 1
+            except KeyboardInterrupt:
+                pass
+        Clock._last_press = float("-inf")
+        kept = model._updates.samples
+        assert model.shape_fit_ == (size, 4) and len(kept) == size
+        labels = model.classes_[model._updates.targets.astype(int)]
+        assert certify(model, kept, labels).primal == pytest.approx(model.certificate_.primal, rel=1e-6)
+    PressingKernel.armed = False
+    assert model.remove(0).certificate_.kkt_violation <= model.tol
