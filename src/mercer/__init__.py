@@ -49,6 +49,7 @@ _NAMES = {
         "C_to_lambda", "diagnose", "error_bounds", "kkt_report", "lambda_to_C", "margins", "separability",
         "alpha_to_lambda", "lambda_to_alpha", "unit_hyperplanes",
     ),
+    "mercer.explanation.influences": ("Influence", "influence"),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),

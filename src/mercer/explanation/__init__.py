@@ -1,0 +1,1 @@
+"""Explanations of single predictions: features, training rows, parts of objects, distances to the boundary."""
