@@ -50,6 +50,7 @@ _NAMES = {
         "alpha_to_lambda", "lambda_to_alpha", "unit_hyperplanes",
     ),
     "mercer.explanation.influences": ("Influence", "influence"),
+    "mercer.explanation.parts_of_objects": ("Contributions", "contributions"),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import (
     SVC,
+    SVCCV,
     SVR,
     Gaussian,
     GaussianProcessRegressor,
@@ -24,7 +25,6 @@ from mercer import (
     NuSVC,
     OneClassSVM,
     Spectrum,
-    SVCCV,
     WeisfeilerLehman,
     White,
     influence,
@@ -261,7 +261,7 @@ def test_pictures():
     found = influence(SVC(kernel=WeisfeilerLehman(1)).fit(graphs, [0, 0, 1, 1]), graphs, graphs, [0, 0, 1, 1])
     names = [text.get_text() for text in found.plot(2).axes[0].get_yticklabels()]
     assert any("graph of 3 nodes, 3 edges" in name for name in names)
-    assert [t.get_text() for t in found.plot(labels="abcd", k=1).axes[0].get_yticklabels()][0] in "abcd"
+    assert next(t.get_text() for t in found.plot(labels="abcd", k=1).axes[0].get_yticklabels()) in "abcd"
     matplotlib.pyplot.close("all")
 
 

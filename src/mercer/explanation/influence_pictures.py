@@ -34,8 +34,11 @@ def draw_influence(
     ax: Any,
 ) -> Any:
     """Draw the changes of one row by these training samples; see ``Influence.plot``."""
+    shown = changes != 0 if changes.any() else np.ones(len(changes), np.bool_)
+    order, changes = order[shown], changes[shown]
     names = _names(found, order, labels, image_shape is None)
-    title = f"change of {found.functions[function]} for row {row} when a training sample is left out"
+    name = found.functions[function]
+    title = f"change of f{'' if name == 'f' else f' ({name})'} for row {row} when a training sample is left out"
     if image_shape is not None:
         return _gallery(found, row, order, changes, names, image_shape, title)
     figure, ax = axes(ax, (7.4, 0.9 + 0.32 * len(order)))

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitted_models import RIDGE, Kind, unwrap
 from mercer.exceptions import InvalidInputError
+from mercer.explanation.decision_functions import function_names, kind_among
 from mercer.explanation.influence_pictures import draw_influence
 from mercer.explanation.left_out_machines import LeftOut, Limits, left_out_machine
 from mercer.explanation.left_out_systems import left_out_process, left_out_ridge
 from mercer.kernels.features import Matrix
-from mercer.svm.batch import class_pairs
 
 MACHINES = ("SVC", "SVR", "OneClassSVM")
 PROCESSES = ("GaussianProcessRegressor",)
@@ -183,7 +183,7 @@ def influence(
     """
     _check_limits(tol, max_refits)
     machine, inner, _ = unwrap(model, X)
-    kind = _kind(machine)
+    kind = kind_among(machine, "influence", SUPPORTED, SUPPORTED)
     check_is_fitted(machine)
     inner_train = unwrap(model, X_train).X
     found = _left_out(kind, machine, inner, (inner_train, y_train, sample_weight), Limits(tol, max_refits, time_limit))
@@ -194,7 +194,7 @@ def influence(
         training = machine.X_fit_ if kind.name in RIDGE else machine.X_train_
     return Influence(
         found.values[:, :, 0] if one else found.values,
-        _names(machine, n_functions),
+        function_names(machine, n_functions),
         found.exact,
         found.n_closed,
         found.n_refits,
@@ -225,18 +225,6 @@ def _left_out(kind: Kind, machine: Any, X: Any, training: tuple[Any, Any, Any], 
     return left_out_machine(machine, X, X_train, y, sample_weight, limits)
 
 
-def _kind(machine: Any) -> Kind:
-    """The first base class that is supported; an error if there is none."""
-    for base in type(machine).__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in ("mercer", "sklearn") and base.__name__ in SUPPORTED:
-            return Kind(base.__name__, package)
-    raise InvalidInputError(
-        f"influence supports {', '.join(SUPPORTED)}, of mercer or scikit-learn, but was given "
-        f"{type(machine).__name__}. For a linear SVM use SVC(kernel='linear')."
-    )
-
-
 def _check_limits(tol: float, max_refits: int | None) -> None:
     if not 0 < tol < np.inf:
         raise InvalidInputError(f"tol={tol!r} was given: it must be a positive number.")
@@ -249,12 +237,3 @@ def _several_targets(kind: Kind, machine: Any) -> bool:
     if kind.name in RIDGE:
         return np.ndim(machine.dual_coef_) == 2
     return kind.name in PROCESSES and np.ndim(machine.alpha_) == 2
-
-
-def _names(machine: Any, n_functions: int) -> tuple[str, ...]:
-    if hasattr(machine, "classes_"):
-        classes = machine.classes_.tolist()
-        if len(classes) == 2:
-            return (f"{classes[1]} / {classes[0]}",)
-        return tuple(f"{classes[i]} / {classes[j]}" for i, j in class_pairs(len(classes)))
-    return ("f",) if n_functions == 1 else tuple(f"target {t}" for t in range(n_functions))
