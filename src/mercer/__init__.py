@@ -51,6 +51,7 @@ _NAMES = {
     ),
     "mercer.explanation.influences": ("Influence", "influence"),
     "mercer.explanation.parts_of_objects": ("Contributions", "contributions"),
+    "mercer.explanation.robust_radius": ("Robustness", "robustness"),
     "mercer.selection.leave_one_out": ("LeaveOneOut", "leave_one_out"),
     "mercer.selection.solution_path": ("SolutionPath", "solution_path"),
     "mercer.selection.svc_cv": ("NuSVCCV", "SVCCV"),
