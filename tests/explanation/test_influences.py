@@ -30,7 +30,7 @@ from mercer import (
     influence,
 )
 from mercer.estimators.certification.kernel_machines import fitted_problems
-from mercer.explanation.left_out_machines import _Changes
+from mercer.explanation.left_out.left_out_machines import _Changes
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 from mercer.selection.left_out_problem import LeftOutProblem

@@ -22,8 +22,8 @@ from mercer import (
     Spectrum,
     robustness,
 )
-from mercer.explanation.certified_radius import Decision, certified_radii, voted_radii
-from mercer.explanation.kernel_balls import ball
+from mercer.explanation.robust.certified_radius import Decision, certified_radii, voted_radii
+from mercer.explanation.robust.kernel_balls import ball
 
 MOONS, SIDES = make_moons(80, noise=0.2, random_state=0)
 RNG = np.random.default_rng(0)

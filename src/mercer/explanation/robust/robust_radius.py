@@ -11,9 +11,9 @@ import scipy.sparse as sp
 from mercer.estimators.fitted_models import unwrap
 from mercer.estimators.prediction import votes
 from mercer.exceptions import InvalidInputError
-from mercer.explanation.certified_radius import Decision, certified_radii, voted_radii
-from mercer.explanation.counterexample_search import beyond_rounding, nearest_other
 from mercer.explanation.decision_functions import DecisionFunctions, decision_functions
+from mercer.explanation.robust.certified_radius import Decision, certified_radii, voted_radii
+from mercer.explanation.robust.counterexample_search import beyond_rounding, nearest_other
 from mercer.kernels.features import Matrix, Vector
 from mercer.svm.batch import class_pairs
 from mercer.validation import validate_samples

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.explanation.kernel_balls import Ball, Pair, ball
+from mercer.explanation.robust.kernel_balls import Ball, Pair, ball
 from mercer.gram.operator import product
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector

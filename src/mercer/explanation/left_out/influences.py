@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.estimators.fitted_models import RIDGE, Kind, unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.explanation.decision_functions import function_names, kind_among
-from mercer.explanation.influence_pictures import draw_influence
-from mercer.explanation.left_out_machines import LeftOut, Limits, left_out_machine
-from mercer.explanation.left_out_systems import left_out_process, left_out_ridge
+from mercer.explanation.left_out.influence_pictures import draw_influence
+from mercer.explanation.left_out.left_out_machines import LeftOut, Limits, left_out_machine
+from mercer.explanation.left_out.left_out_systems import left_out_process, left_out_ridge
 from mercer.kernels.features import Matrix
 
 MACHINES = ("SVC", "SVR", "OneClassSVM")

@@ -15,7 +15,7 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.objects.graphs import Graph, as_graphs
 
 if TYPE_CHECKING:
-    from mercer.explanation.parts_of_objects import Contributions
+    from mercer.explanation.objects.parts_of_objects import Contributions
 
 # raises f, lowers f: blue and vermillion of Okabe and Ito's palette
 RAISES, LOWERS = np.array([0x00, 0x72, 0xB2]) / 255, np.array([0xD5, 0x5E, 0x00]) / 255

@@ -13,7 +13,7 @@ from mercer.kernels.features import Vector, count_samples, take_samples
 from mercer.kernels.objects.graphs import Graph
 
 if TYPE_CHECKING:
-    from mercer.explanation.influences import Influence
+    from mercer.explanation.left_out.influences import Influence
 
 # colours of samples that raise f, and that lower it
 RAISES, LOWERS = colour(0), colour(5)

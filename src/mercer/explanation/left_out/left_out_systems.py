@@ -18,7 +18,7 @@ from mercer.estimators.certification.ridge_regressions import fitted_ridge
 from mercer.estimators.fitted_models import Kind
 from mercer.estimators.gaussian_process import resolve_covariance
 from mercer.exceptions import InvalidInputError
-from mercer.explanation.left_out_machines import LeftOut
+from mercer.explanation.left_out.left_out_machines import LeftOut
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.features import count_samples as count

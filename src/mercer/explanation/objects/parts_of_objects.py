@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.explanation.decision_functions import decision_functions
-from mercer.explanation.part_features import Leaf, leaves, part_places, part_texts, part_weights
-from mercer.explanation.part_pictures import coloured_html, draw_parts
+from mercer.explanation.objects.part_features import Leaf, leaves, part_places, part_texts, part_weights
+from mercer.explanation.objects.part_pictures import coloured_html, draw_parts
 from mercer.kernels.combinators import Constant
 from mercer.kernels.features import Matrix, Vector
 from mercer.validation import validate_samples
