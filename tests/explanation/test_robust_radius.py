@@ -189,6 +189,10 @@ def test_bounds_of_kernels_in_balls(name):
             assert (low[i] - slack <= K).all() and (high[i] + slack >= K).all()
             squared = kernel.diagonal(kernel.prepare(Z)) + kernel(x[None], x[None])[0, 0] - 2 * kernel(Z, x[None])[:, 0]
             assert (squared <= far[i] + slack).all()
+            signed = np.tile(RNG.normal(size=7), (4, 1))
+            relaxed = bounds.relaxed(signed, r, 0.0)
+            if relaxed is not None:
+                assert ((K @ signed[i]) >= relaxed[i] - slack).all()
             if curvature is not None:
                 inner, h = in_ball(x, 0.9 * size, 50), 1e-3 * size
                 u = in_ball(np.zeros(2), 1.0, 50)
@@ -197,6 +201,24 @@ def test_bounds_of_kernels_in_balls(name):
                 rounding = 1e-13 * (1 + np.abs(K).max()) / h**2
                 assert (second >= curvature[0][i] - rounding).all()
                 assert (second <= curvature[1][i] + rounding).all()
+
+
+def test_bounds_by_lines_are_sharp_for_small_balls():
+    """The lines that bound the exponential functions touch them at x: the error falls with the square of r."""
+    X, S, beta = RNG.normal(size=(3, 2)), RNG.normal(size=(9, 2)), RNG.normal(size=9)
+    bounds, signed = ball(Gaussian(1.0), X, S), np.tile(beta, (3, 1))
+    here = Gaussian(1.0)(X, S) @ beta
+    slope = np.linalg.norm(Gaussian(1.0).sample_gradients(X, S, signed), axis=1)
+    errors = [here - slope * r - bounds.relaxed(signed, np.full(3, r), 0.0) for r in (1e-2, 1e-3)]
+    assert (errors[0] < 1e-2).all() and (errors[1] < 0.02 * errors[0]).all()
+
+
+def test_far_from_the_origin():
+    """Samples far from the origin lose digits: the certified radius is shorter, but hardly."""
+    near = robustness(SVC(kernel=Gaussian(1.0), C=5.0).fit(MOONS, SIDES), MOONS[:20])
+    far = robustness(SVC(kernel=Gaussian(1.0), C=5.0).fit(MOONS + 1e4, SIDES), MOONS[:20] + 1e4)
+    assert (far.lower <= 1.001 * near.lower).all()
+    assert (far.lower >= 0.98 * near.lower).all()
 
 
 def test_pipelines_and_sparse_rows():

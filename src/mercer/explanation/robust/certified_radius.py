@@ -3,6 +3,7 @@
 Let s be the sign of f(x), and g = s f. Each of these is a lower bound on g(z) for all |z − x| ≤ r:
 
     values      Σ sβᵢ · (the smallest k(z, xᵢ) if sβᵢ > 0, else the largest) + s b
+    lines       for Gaussian kernels the same, with lines in z − x that bound each exponential function
     Taylor      g(x) − |∇f(x)| r − ½ r² · (a bound on the negative curvature of g in the ball)
     space       g(x) − |f|_H · (the largest distance of the images of z and x in feature space)
 
@@ -95,7 +96,7 @@ def _radii(f: Decision, X: Matrix) -> Vector:
 
 
 class _Bound:
-    """The best of the three lower bounds on s f in balls around some rows."""
+    """The best of the lower bounds on s f in balls around some rows."""
 
     def __init__(self, f: Decision, X: Matrix) -> None:
         self.f = f
@@ -125,6 +126,9 @@ class _Bound:
             found = self.here - (1.0 + SHORTER) * moved > self.rounding
             low, high = self.ball.values(r)
             found |= _worst(self.signed, low, high) + self.sign * self.f.intercept > self._rounding(r)
+            relaxed = self.ball.relaxed(self.signed, r, self.unit)
+            if relaxed is not None:
+                found |= relaxed + self.sign * self.f.intercept > self.rounding
             curvature = self.ball.curvature(r)
             if curvature is not None:
                 found |= self.here - self.slope * r - 0.5 * r**2 * self._bent(curvature) > self.rounding

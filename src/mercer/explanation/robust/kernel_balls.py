@@ -25,6 +25,9 @@ from mercer.kernels.vectors import Linear, Polynomial
 
 Pair = tuple[Matrix, Matrix]
 
+# rounds of tangents to the exponential function
+TANGENTS = 2
+
 
 class Ball(ABC):
     """Bounds of one kernel around each of some rows, for values with each of some points."""
@@ -40,6 +43,13 @@ class Ball(ABC):
     def squared_distance(self, r: Vector) -> Vector:
         """A bound on k(x, x) + k(z, z) − 2k(x, z) for |z − x| ≤ r."""
         return np.full(len(r), np.inf)
+
+    def relaxed(self, signed: Matrix, r: Vector, unit: float) -> Vector | None:
+        """A bound on Σᵢ signedᵢ k(z, sᵢ) for |z − x| ≤ r that all points share z for; None if there is none.
+
+        Rounding errors, relative to ``unit``, are subtracted.
+        """
+        return None
 
     @abstractmethod
     def magnitude(self, r: Vector) -> Pair:
@@ -60,11 +70,11 @@ class GaussianBall(Ball):
 
     def __init__(self, gamma: Any, X: Matrix, S: Matrix) -> None:
         root = np.sqrt(np.broadcast_to(np.asarray(gamma, dtype=np.float64), X.shape[1]))
-        X, S = X * root, S * root
+        self.X, self.S = X * root, S * root
         self.steepest = float(root.max(initial=0.0))
-        self.distance = cdist(X, S)
-        lengths = np.linalg.norm(X, axis=1)[:, None] + np.linalg.norm(S, axis=1)
-        self.size = np.ones_like(self.distance), 2.0 * self.steepest * lengths
+        self.distance = cdist(self.X, self.S)
+        self.lengths = np.linalg.norm(self.X, axis=1)[:, None] + np.linalg.norm(self.S, axis=1)
+        self.size = np.ones_like(self.distance), 2.0 * self.steepest * self.lengths
 
     def values(self, r: Vector) -> Pair:
         step = (self.steepest * r)[:, None]
@@ -80,6 +90,31 @@ class GaussianBall(Ball):
 
     def squared_distance(self, r: Vector) -> Vector:
         return -2.0 * np.expm1(-((self.steepest * r) ** 2))
+
+    def relaxed(self, signed: Matrix, r: Vector, unit: float) -> Vector:
+        """Lines that bound exp(a), a = −2⟨δ, x − s⟩, where k(x + δ, s) = k(x, s) exp(a) exp(−|δ|²).
+
+        |a| ≤ R = 2|δ|t. Where a term is positive, the tangent is below exp; where it is negative, the chord from −R to
+        R is above. The sum of the lines is linear in δ: its minimum is at −|δ| times the length of its gradient. The
+        tangents are first at a = 0, then at the a of that minimum.
+        """
+        step, t = (self.steepest * r)[:, None], self.distance
+        R, positive = 2.0 * step * t, signed > 0
+        up, down, fall = np.exp(R - t**2), np.exp(-R - t**2), np.exp(-(step[:, 0] ** 2))
+        chord = np.divide(up - down, 2.0 * R, out=np.exp(-(t**2)) * (1.0 + R**2 / 6.0), where=R > 1e-4)
+        best, a = np.full(len(r), -np.inf), np.zeros_like(t)
+        for _ in range(TANGENTS):
+            tangent = np.exp(a - t**2)
+            level = signed * np.where(positive, tangent * (1.0 - a), 0.5 * (up + down))
+            slope = signed * np.where(positive, tangent, chord)
+            gradient = 2.0 * (slope.sum(axis=1)[:, None] * self.X - slope @ self.S)
+            length = np.linalg.norm(gradient, axis=1)
+            size = np.abs(level).sum(axis=1) + step[:, 0] * (length + 2.0 * (np.abs(slope) * self.lengths).sum(axis=1))
+            lowest = level.sum(axis=1) - step[:, 0] * length - unit * size
+            best = np.fmax(best, np.minimum(lowest, fall * lowest))
+            unit_gradient = gradient / np.maximum(length, 1e-300)[:, None]
+            a = -2.0 * step * (np.einsum("ij,ij->i", unit_gradient, self.X)[:, None] - unit_gradient @ self.S.T)
+        return best
 
     def magnitude(self, r: Vector) -> Pair:
         return self.size
@@ -182,6 +217,10 @@ class SumBall(Ball):
 
     def squared_distance(self, r: Vector) -> Vector:
         return np.asarray(self.factor * np.sum([part.squared_distance(r) for part in self.parts], axis=0))
+
+    def relaxed(self, signed: Matrix, r: Vector, unit: float) -> Vector | None:
+        found = self.parts[0].relaxed(signed, r, unit) if len(self.parts) == 1 else None
+        return None if found is None else self.factor * found
 
     def magnitude(self, r: Vector) -> Pair:
         return self._added([part.magnitude(r) for part in self.parts])

@@ -63,10 +63,10 @@ class Robustness:
 def robustness(model: Any, X: Any) -> Robustness:
     """lower ≤ min {|z − x| : label(z) ≠ label(x)} ≤ upper: the distance to the decision boundary in input space.
 
-    For a linear kernel both are |f|/|w|. For other kernels the lower bound is the largest radius r for which one of
-    three bounds proves that f keeps its sign in the ball: from the ranges of the kernel values in the ball, from the
-    gradient and a bound on the curvature, and from the norm of f in its Hilbert space. The upper bound is the distance
-    to a point with another label, found by bisection and steps along tangent planes.
+    For a linear kernel both are |f|/|w|. For other kernels the lower bound is the largest radius for which one of several
+    bounds proves that f keeps its sign in the ball: from the ranges of the kernel values in the ball, from lines that
+    bound Gaussian kernels, from the gradient and a bound on the curvature, and from the norm of f in its Hilbert space.
+    The upper bound is the distance to a point with another label, found by bisection and steps along tangent planes.
 
     With several classes the lower bound is the radius within which so few pairs of classes can change their vote that
     the predicted class still wins.
