@@ -55,13 +55,6 @@ class Decision(NamedTuple):
         slack = 10 * EPS * len(used) * float(np.abs(beta).sum()) ** 2 * float(np.abs(kernel.diagonal(features)).max())
         return cls(kernel, points, beta, intercept, float(np.sqrt(max(0.0, square) + slack)))
 
-    def values(self, X: Matrix) -> Vector:
-        """f(x) of each row."""
-        if len(self.beta) == 0:
-            return np.full(len(X), self.intercept)
-        a, b = self.kernel.prepare(X, np.float64), self.kernel.prepare(self.points, np.float64)
-        return np.asarray(product(self.kernel, a, b, self.beta) + self.intercept)
-
     def gradients(self, X: Matrix) -> Matrix:
         """∇f(x) of each row."""
         if len(self.beta) == 0:

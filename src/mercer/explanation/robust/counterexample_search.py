@@ -29,28 +29,21 @@ FURTHER = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 REACH = 1.5
 
 
-def nearest_other(X: Matrix, labels: Labels, gradients: Gradients, pool: Matrix) -> Matrix:
-    """For each row the nearest point found with another label; NaN if there is none.
+def nearest_other(X: Matrix, labels: Labels, gradients: Gradients, pool: Matrix, n_labels: int) -> Matrix:
+    """For each row the nearest point found with another label, of 0, …, n_labels − 1; NaN if there is none.
 
     ``pool`` has points in which the search begins: support vectors and the rows themselves.
     """
     own, others = labels(X), labels(pool)
     best = np.full(X.shape, np.nan)
-    # where the function bends, it may be 0 along its slope before it is 0 towards any known point
-    slopes = gradients(X, own, own)
-    lengths = np.linalg.norm(slopes, axis=1, keepdims=True)
     distances = cdist(X, pool)
     distances[own[:, None] == others] = np.inf
     order = np.argsort(distances, axis=1)[:, :STARTS]
     for column in order.T:
         rows = np.flatnonzero(np.isfinite(distances[np.arange(len(X)), column]))
         _improve(X, best, rows, pool[column[rows]], labels, own, HALVINGS)
-    known = np.where(np.isnan(best[:, 0]), 1.0, np.linalg.norm(np.nan_to_num(best) - X, axis=1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ends = X + slopes / lengths * known[:, None]
-    rows = np.flatnonzero(np.isfinite(ends).all(axis=1))
-    for factor in (1.0, 4.0):
-        _improve(X, best, rows, X[rows] + factor * (ends[rows] - X[rows]), labels, own, HALVINGS)
+    for other in range(n_labels):
+        _along_slopes(X, best, np.flatnonzero(own != other), other, labels, gradients, own)
     for _ in range(TANGENTS):
         rows = np.flatnonzero(~np.isnan(best[:, 0]))
         if not _tangent_step(X, best, rows, labels, gradients, own):
@@ -58,6 +51,19 @@ def nearest_other(X: Matrix, labels: Labels, gradients: Gradients, pool: Matrix)
     rows = np.flatnonzero(~np.isnan(best[:, 0]))
     _improve(X, best, rows, best[rows], labels, own, LAST_HALVINGS)
     return best
+
+
+def _along_slopes(
+    X: Matrix, best: Matrix, rows: Vector, other: int, labels: Labels, gradients: Gradients, own: Vector
+) -> None:
+    """Go from x in the direction in which one other label gains most, as far as the best so far. Edits best."""
+    x = X[rows]
+    slopes = gradients(x, own[rows], np.full(len(rows), other))
+    lengths = np.linalg.norm(slopes, axis=1)
+    found = np.linalg.norm(best[rows] - x, axis=1)
+    reach = np.divide(np.where(np.isnan(found), 1.0, found), lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    for factor in (1.0, 4.0):
+        _improve(X, best, rows, x + (factor * reach)[:, None] * slopes, labels, own, HALVINGS)
 
 
 def beyond_rounding(X: Matrix, found: Matrix, labels: Labels) -> Matrix:

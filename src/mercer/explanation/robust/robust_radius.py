@@ -14,6 +14,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.explanation.decision_functions import DecisionFunctions, decision_functions
 from mercer.explanation.robust.certified_radius import Decision, certified_radii, voted_radii
 from mercer.explanation.robust.counterexample_search import beyond_rounding, nearest_other
+from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector
 from mercer.svm.batch import class_pairs
 from mercer.validation import validate_samples
@@ -63,9 +64,9 @@ class Robustness:
 def robustness(model: Any, X: Any) -> Robustness:
     """lower ≤ min {|z − x| : label(z) ≠ label(x)} ≤ upper: the distance to the decision boundary in input space.
 
-    For a linear kernel both are |f|/|w|. For other kernels the lower bound is the largest radius for which one of several
-    bounds proves that f keeps its sign in the ball: from the ranges of the kernel values in the ball, from lines that
-    bound Gaussian kernels, from the gradient and a bound on the curvature, and from the norm of f in its Hilbert space.
+    For a linear kernel both are |f|/|w|. For other kernels the lower bound is the largest radius for which one of
+    several bounds proves that f keeps its sign in the ball: from the ranges of the kernel values in the ball, from
+    lines that bound Gaussian kernels, from the gradient and a bound on the curvature, and from the norm of f.
     The upper bound is the distance to a point with another label, found by bisection and steps along tangent planes.
 
     With several classes the lower bound is the radius within which so few pairs of classes can change their vote that
@@ -108,7 +109,9 @@ def robustness(model: Any, X: Any) -> Robustness:
     own = view.labels(rows)
     lower = radii[:, 0] if len(view.functions) == 1 else view.voted(rows, radii, own)
     pool = np.unique(np.vstack([points, rows]), axis=0)
-    others = beyond_rounding(rows, nearest_other(rows, view.labels, view.gradients, pool), view.predicted)
+    others = beyond_rounding(
+        rows, nearest_other(rows, view.labels, view.gradients, pool, view.n_labels), view.predicted
+    )
     upper = np.where(np.isnan(others[:, 0]), np.inf, np.linalg.norm(np.nan_to_num(others) - rows, axis=1))
     there = view.predicted(np.where(np.isnan(others), rows, others))
     return Robustness(np.minimum(lower, upper), upper, others, view.predicted(rows), there)
@@ -122,26 +125,28 @@ class _Machine:
     """Labels as numbers, and gradients of the functions that decide between two of them."""
 
     def __init__(self, machine: Any, found: DecisionFunctions, points: Matrix) -> None:
-        self.machine = machine
+        self.machine, self.found = machine, found
+        self.points, self.coef = found.kernel.prepare(points), np.ascontiguousarray(found.coef.T)
         self.functions = [
             Decision.of(found.kernel, points, beta, float(b))
             for beta, b in zip(found.coef, found.intercept, strict=True)
         ]
         self.classes: Any = getattr(machine, "classes_", None)
         self.pairs = class_pairs(len(self.classes)) if self.classes is not None else []
+        self.n_labels = 2 if self.classes is None else len(self.classes)
         self.first_wins = not getattr(machine, "break_ties", False)
 
     def labels(self, Z: Matrix) -> Vector:
         """The number of the class that is predicted; 0 and 1 for outliers and inliers."""
         if len(self.functions) == 1:
-            f = self.functions[0].values(Z)
+            f = self._values(Z)[:, 0]
             return (f >= 0 if self.classes is None else f > 0).astype(np.intp)
         if not self.first_wins:
             return np.asarray(np.searchsorted(self.classes, self.machine.predict(Z)))
         return np.asarray(votes(self._values(Z), len(self.classes)).argmax(axis=1))
 
     def _values(self, Z: Matrix) -> Matrix:
-        return np.column_stack([f.values(Z) for f in self.functions])
+        return product(self.found.kernel, self.found.kernel.prepare(Z), self.points, self.coef) + self.found.intercept
 
     def predicted(self, Z: Matrix) -> Any:
         """The labels as predict gives them, for rows as the machine was trained on."""
@@ -149,16 +154,13 @@ class _Machine:
         return np.asarray(self.machine.predict(sp.csr_array(Z) if sparse else Z))
 
     def gradients(self, Z: Matrix, own: Vector, other: Vector) -> Matrix:
-        """The direction in which the other label gains on the own one; of the nearest rival where they are equal."""
+        """The direction in which the other label gains on the own one."""
         if len(self.functions) == 1:
             return np.where(own == 1, -1.0, 1.0)[:, None] * self.functions[0].gradients(Z)
-        values, out = self._values(Z), np.zeros(Z.shape)
-        place = np.zeros(len(Z), dtype=np.intp)
-        for row, (a, b) in enumerate(zip(own.tolist(), other.tolist(), strict=True)):
-            mine = [p for p, pair in enumerate(self.pairs) if a in pair and (a == b or b in pair)]
-            place[row] = min(mine, key=lambda p, row=row: abs(values[row, p]))  # type: ignore[misc]
-        for p in np.unique(place):
-            rows = np.flatnonzero(place == p)
+        out = np.zeros(Z.shape)
+        low, high = np.minimum(own, other), np.maximum(own, other)
+        for p, (i, j) in enumerate(self.pairs):
+            rows = np.flatnonzero((low == i) & (high == j))
             sign = np.where(own[rows] == self.pairs[p][0], -1.0, 1.0)
             out[rows] = sign[:, None] * self.functions[p].gradients(Z[rows])
         return out
