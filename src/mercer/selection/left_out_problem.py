@@ -116,8 +116,13 @@ class LeftOutProblem:
 
     @property
     def affected(self) -> Vector:
-        """The samples whose removal changes the solution: the support vectors, or all if the required sum is not 0."""
-        return np.arange(len(self.rows)) if self.problem.qp.sums.any() else self.support
+        """The samples whose removal changes the solution: the support vectors, or all.
+
+        All do if the required sum is not 0, or if no free support vector determines the intercept: then it is the
+        middle of an interval, whose ends may be due to any sample.
+        """
+        undetermined = self.problem.intercept and len(self.free) == 0
+        return np.arange(len(self.rows)) if undetermined or self.problem.qp.sums.any() else self.support
 
     def left(self, i: int) -> DualProblem:
         """The problem without i, which gets the weight 0."""

@@ -141,10 +141,11 @@ def influence(
 ) -> Influence:
     """f₋ᵢ(x) − f(x): the exact change of a prediction when training sample i is left out and the machine refitted.
 
-    A sample with β = 0 changes nothing. Where leaving out a support vector changes no other sample's state (zero, free,
-    bound), the new solution follows from the inverse of the free support vectors; else the problem is solved, starting
-    from there. Ridge regressions and Gaussian processes have a closed form for all samples. Parameters that depend on
-    the data, such as ``gamma="scale"``, a process's learnt kernel or its ``normalize_y``, keep the values of the fit.
+    A sample with β = 0 changes nothing, if some support vector is free. Where leaving out a support vector changes no
+    other sample's state (zero, free, bound), the new solution follows from the inverse of the free support vectors;
+    else the problem is solved, starting from there. Ridge regressions and Gaussian processes have a closed form for all
+    samples. Parameters that depend on the data, such as ``gamma="scale"``, a process's learnt kernel or its
+    ``normalize_y``, keep the values of the fit. Time and memory for the values are those of rows × training samples.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.base import warn_user
-from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
+from mercer.estimators.certification.kernel_machines import fitted_problems
 from mercer.gram.memory import available_bytes
-from mercer.gram.operator import Data, product
+from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
@@ -29,8 +29,10 @@ from mercer.validation import call_kernel, thread_count, validate_samples
 
 # fraction of the available memory for the kernel matrices of all problems
 MEMORY = 0.25
-# left-out samples whose solutions are checked at a time
-BATCH = 256
+# numbers of a batch of left-out samples whose solutions are checked together
+NUMBERS = 1 << 22
+# how far coefficients may be outside of their box or from their sum, relative to the largest
+FEASIBLE = 1e-12
 
 
 class LeftOut(NamedTuple):
@@ -59,12 +61,13 @@ def left_out_machine(model: Any, X: Any, X_train: Any, y: Any, sample_weight: An
     n_functions = max(1, n_classes * (n_classes - 1) // 2)
     with Clock(limits.time_limit) as clock, one_blas_thread():
         whole = sum(8 * len(p.rows) ** 2 for p in fitted) <= MEMORY * available_bytes()
-        found = _all_problems(fitted, whole, options, clock, limits.max_refits)
+        found = [_Changes(LeftOutProblem(p, whole, options, clock), at) for p in fitted]
+        _refit(found, limits.max_refits, clock, options.n_threads)
         values = np.zeros((at.n, fitted[0].machine.data.n, n_functions))
         exact = np.ones(values.shape[1], np.bool_)
         for changed in found:
             p, column, sign = changed.problem, *_place(model, changed.problem.labels, n_classes)
-            values[:, p.rows[changed.index], column] = sign * (at.times(p.rows, changed.beta) + changed.intercept)
+            values[:, p.rows[changed.index], column] = sign * changed.values
             exact[p.rows[changed.index[~changed.exact]]] = False
     n_refits, wanted = sum(c.n_refits for c in found), sum(c.n_wanted for c in found)
     if not exact.all():
@@ -110,26 +113,27 @@ class _Rows:
         self.matrix = np.asarray(X, dtype=np.float64) if data.kernel.domain == "matrix" else None
         self.features = None if self.matrix is not None else data.kernel.prepare(X, np.float64)
 
-    def times(self, rows: Vector, beta: Matrix) -> Matrix:
-        """K(X, training[rows]) @ beta, for a matrix beta with few rows that are not 0."""
-        used = np.flatnonzero(beta.any(axis=1))
+    def block(self, rows: Vector) -> Matrix:
+        """K(X, training[rows])."""
         if self.features is None:
             assert self.matrix is not None
-            return self.matrix[:, rows[used]] @ beta[used]
-        return product(self.data.kernel, self.features, self.data.exact(rows[used]), beta[used], self.n_threads)
+            return self.matrix[:, rows]
+        return self.data.kernel.block(self.features, self.data.exact(rows))
 
 
 class _Changes:
-    """Changes of β and of the intercept of one problem, a column for each sample whose removal changes it."""
+    """Changes of one function at the rows, a column for each training sample whose removal changes it."""
 
-    def __init__(self, problem: LeftOutProblem) -> None:
+    def __init__(self, problem: LeftOutProblem, at: _Rows) -> None:
         self.problem, self.index = problem, problem.affected
-        n, count = len(problem.rows), len(self.index)
-        self.beta, self.intercept = np.zeros((n, count)), np.zeros(count)
-        self.exact = np.zeros(count, np.bool_)
+        # the samples whose coefficients change without a change of state
+        self.known = np.union1d(problem.support, self.index)
+        self.K = at.block(problem.rows)
+        self.values, self.exact = np.zeros((at.n, len(self.index))), np.zeros(len(self.index), np.bool_)
         self.n_refits = 0
-        for start in range(0, count, BATCH):
-            self._by_formula(np.arange(start, min(start + BATCH, count)))
+        step = max(1, NUMBERS // max(1, len(problem.rows)))
+        for start in range(0, len(self.index), step):
+            self._by_formula(np.arange(start, min(start + step, len(self.index))))
         self.n_wanted = int(np.count_nonzero(~self.exact))
 
     def _by_formula(self, columns: Vector) -> None:
@@ -139,33 +143,29 @@ class _Changes:
         # where the formula is undefined: only the sample itself is left out
         undefined = ~np.isfinite(shift)
         delta[:, undefined], shift[undefined] = 0.0, 0.0
-        own = p.beta[index]
-        change = self.beta[:, columns]
-        change[p.free] = delta
-        change[index, np.arange(len(index))] = -own
-        self.beta[:, columns], self.intercept[columns] = change, shift
-        F = p.F[:, None] + p.times(p.support, np.ascontiguousarray(change[p.support]))
+        change = np.zeros((len(self.known), len(index)))
+        change[np.searchsorted(self.known, p.free)] = delta
+        change[np.searchsorted(self.known, index), np.arange(len(index))] = -p.beta[index]
+        self.values[:, columns] = self.K[:, self.known] @ change + shift
+        F = p.F[:, None] + p.times(self.known, change)
         for k in np.flatnonzero(~undefined).tolist():
-            beta = p.beta + change[:, k]
+            beta = p.beta.copy()
+            beta[self.known] += change[:, k]
             found = survey(p.left(int(index[k])).qp, beta, np.ascontiguousarray(F[:, k]))
-            allowed = p.options.tol * max(1.0, float(np.abs(beta).max(initial=0.0)))
-            self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= 1e-9 * allowed
+            rounding = FEASIBLE * max(1.0, float(np.abs(beta).max(initial=0.0)))
+            self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= rounding
 
     def refit(self, column: int) -> None:
         """Solve the problem without this column's sample."""
         p, i = self.problem, int(self.index[column])
-        beta, _, b = p.solved_without(i, p.beta + self.beta[:, column])
-        if p.clock.over() is None:
-            self.beta[:, column], self.intercept[column] = beta - p.beta, b - p.b
-            self.exact[column] = True
-            self.n_refits += 1
+        beta, _, b = p.solved_without(i, p.step(i)[0])
+        if p.clock.over() is not None:
+            return
+        self.values[:, column], self.exact[column] = self.K @ (beta - p.beta) + (b - p.b), True
 
 
-def _all_problems(
-    fitted: list[FittedProblem], whole: bool, options: Options, clock: Clock, max_refits: int | None
-) -> list[_Changes]:
-    """The changes of every problem; those whose support vectors change their state are solved, as far as allowed."""
-    found = [_Changes(LeftOutProblem(p, whole, options, clock)) for p in fitted]
+def _refit(found: list[_Changes], max_refits: int | None, clock: Clock, n_threads: int) -> None:
+    """Solve the problems whose support vectors change their state, as far as allowed."""
     tasks = [(c, column) for c in found for column in np.flatnonzero(~c.exact).tolist()][:max_refits]
 
     def one(task: int) -> None:
@@ -173,5 +173,6 @@ def _all_problems(
             changes, column = tasks[task]
             changes.refit(column)
 
-    run_tasks(one, len(tasks), options.n_threads)
-    return found
+    run_tasks(one, len(tasks), n_threads)
+    for changes in found:
+        changes.n_refits = changes.n_wanted - int(np.count_nonzero(~changes.exact))
