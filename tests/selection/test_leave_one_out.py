@@ -11,7 +11,8 @@ from mercer.estimators.certification.kernel_machines import fitted_problems
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 from mercer.selection.calibration.prediction_mixins import problem_values
-from mercer.selection.leave_one_out import _flagged, _left_out, _Problem, leave_one_out
+from mercer.selection.leave_one_out import _flagged, _left_out, leave_one_out
+from mercer.selection.left_out_problem import LeftOutProblem
 
 TOL = 1e-6
 
@@ -194,7 +195,7 @@ def test_without_the_matrix():
     X, y = sample(60)
     model = SVC(C=3.0, tol=TOL).fit(X, y)
     expected = leave_one_out(model, X, y, tol=TOL)
-    problems = [_Problem(p, False, Options(tol=TOL), Clock()) for p in fitted_problems(model, X, y, None)]
+    problems = [LeftOutProblem(p, False, Options(tol=TOL), Clock()) for p in fitted_problems(model, X, y, None)]
     found = _left_out(model, X, y, problems, np.ones(60), "exact")
     np.testing.assert_allclose(found.decision_function, expected.decision_function, atol=1e-4)
     np.testing.assert_array_equal(found.predictions, expected.predictions)

@@ -1,1 +1,1 @@
-"""Shapley values of decision functions: how much each feature adds to a value."""
+"""Explanations of single predictions: features, training rows, parts of objects, distances to the boundary."""

@@ -19,40 +19,34 @@ intercept, α k(x, x) replaces 2αR² (Jaakkola & Haussler, 1999).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.base import warn_user
-from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
+from mercer.estimators.certification.kernel_machines import fitted_problems
 from mercer.estimators.prediction import votes
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.kernels.features import Matrix, Vector
-from mercer.losses import BoxQP, Hinge
+from mercer.losses import Hinge
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, survey
-from mercer.problems.solution import Options, Status
+from mercer.problems.solution import Options
 from mercer.selection.calibration.prediction_mixins import problem_values
+from mercer.selection.left_out_problem import LeftOutProblem
 from mercer.svm.batch import class_pairs
-from mercer.svm.dense import DenseRun
-from mercer.svm.solve import near, solve
 from mercer.validation import real_targets, thread_count, validate_weights
 
 METHODS = ("exact", "span", "xi-alpha")
 # fraction of the available memory for the kernel matrices of all problems
 MEMORY = 0.25
-# a coefficient closer to its bound than this fraction of the box counts as at the bound
-AT_BOUND = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +159,7 @@ def leave_one_out(
     options = Options(tol=tol, time_limit=time_limit, n_threads=thread_count(getattr(model, "n_jobs", None)))
     with Clock(time_limit) as clock, one_blas_thread():
         whole = sum(8 * len(p.rows) ** 2 for p in fitted) <= MEMORY * available_bytes()
-        problems = [_Problem(p, whole, options, clock) for p in fitted]
+        problems = [LeftOutProblem(p, whole, options, clock) for p in fitted]
         if method == "xi-alpha":
             return _flagged(problems, weight)
         report = _left_out(model, X, y, problems, weight, method)
@@ -186,127 +180,7 @@ def leave_one_out(
     return report
 
 
-class _Problem:
-    """One problem of the machine, solved to the tolerance, with its kernel matrix if that fits into memory."""
-
-    def __init__(self, fitted: FittedProblem, whole: bool, options: Options, clock: Clock) -> None:
-        data, n = fitted.machine.data, len(fitted.rows)
-        self.rows, self.labels, self.problem = fitted.rows, fitted.labels, fitted.problem
-        self.options, self.clock = options, clock
-        self.stalled: list[int] = []  # one entry for each run that stalled
-        self.data = data if n == data.n else data.take(fitted.rows)
-        self.K = self.data.matrix(np.float64, options.n_threads) if whole else None
-        self.beta, self.F, self.b = self._solve(fitted.problem, near(fitted.problem.qp, fitted.beta))
-        self.decision = self.F + self.b
-        self.support = np.flatnonzero(self.beta)
-
-    def _solve(self, problem: DualProblem, start: Vector | None) -> tuple[Vector, Vector, float]:
-        """β, F and b of a problem on these samples."""
-        if self.K is None:
-            found = solve(self.data, problem, self.options, self.clock, start)
-            self.stalled += [1] if found.status is Status.STALLED else []
-            return found.beta, found.F, float(found.thresholds.sum())
-        run = DenseRun(self.K, problem.qp, problem.start() if start is None else start, self.options, self.clock)
-        self.stalled += [1] if run.run(self.options.tol) is Status.STALLED else []
-        beta = _at_bounds(problem.qp, run.beta)
-        return beta, run.F, float(survey(problem.qp, beta, run.F).thresholds.sum())
-
-    def columns(self, index: Vector) -> Matrix:
-        """These columns of K."""
-        if self.K is not None:
-            return self.K[:, index]
-        return self.data.kernel.block(self.data.features(np.float64), self.data.exact(index))
-
-    @cached_property
-    def diagonal(self) -> Vector:
-        """k(x, x) of each sample."""
-        return self.data.kernel.diagonal(self.data.exact(np.arange(len(self.rows))))
-
-    @cached_property
-    def free(self) -> Vector:
-        """Indices of the support vectors strictly inside their box."""
-        qp, beta = self.problem.qp, self.beta
-        return np.flatnonzero((beta != 0) & (beta > qp.lower) & (beta < qp.upper))
-
-    @cached_property
-    def inverse(self) -> Matrix:
-        """M⁻¹ of the free support vectors, the border last; an empty matrix if there are none."""
-        m, border = len(self.free), int(self.problem.intercept)
-        if m == 0:
-            return np.zeros((0, 0))
-        M = np.zeros((m + border, m + border))
-        M[:m, :m] = self.columns(self.free)[self.free]
-        # a ridge of the size of rounding errors keeps M invertible
-        M[np.arange(m), np.arange(m)] += self.problem.qp.ridge[self.free] + 1e-13 * np.trace(M) / m
-        if border:
-            M[:m, m] = M[m, :m] = 1.0
-        inverse: Matrix = linalg.inv(M)
-        return inverse
-
-    def step(self, i: int) -> tuple[Vector, float]:
-        """The solution without i if no other sample changes its state, and the decision value of i there."""
-        beta, qp, free = self.beta.copy(), self.problem.qp, self.free
-        place = np.flatnonzero(free == i)
-        m, inverse = len(free), self.inverse
-        if m == 0:
-            # only the intercept can change: bounded by the largest squared distance
-            beta[i] = 0.0
-            return beta, float(self.decision[i] - self.beta[i] * self.spread)
-        if len(place):
-            p = int(place[0])
-            beta[free] -= inverse[:m, p] / inverse[p, p] * self.beta[i]
-            beta[i] = 0.0
-            span = 1.0 / inverse[p, p] - qp.ridge[i]
-        else:
-            v = np.append(self.columns(np.array([i]))[free, 0], np.ones(len(inverse) - m))
-            moved = inverse @ v
-            beta[free] += moved[:m] * self.beta[i]
-            beta[i] = 0.0
-            span = self.diagonal[i] - v @ moved
-        return beta, float(self.decision[i] - self.beta[i] * max(span, 0.0))
-
-    @cached_property
-    def spread(self) -> float:
-        """The largest squared distance between two samples, or an upper bound."""
-        if self.K is None:
-            return 4.0 * float(np.abs(self.diagonal).max())
-        return float(max(0.0, (self.diagonal[:, None] + self.diagonal - 2.0 * self.K).max()))
-
-    def without(self, i: int) -> float:
-        """The decision value of i from the solution without i."""
-        weight = self.problem.weight.copy()
-        weight[i] = 0.0
-        problem = DualProblem(None, self.problem.loss, self.problem.y, weight, self.problem.intercept)
-        start, _ = self.step(i)
-        _, F, b = self._solve(problem, near(problem.qp, start))
-        return float(F[i] + b)
-
-    def may_be_wrong(self) -> NDArray[np.bool_]:
-        """Whether each sample may be wrong when left out, by the ξα criterion."""
-        alpha, y = np.abs(self.beta), self.problem.y
-        slack = self.problem.loss.value(y, self.decision)
-        if not self.problem.intercept:
-            return np.asarray(alpha * self.diagonal + slack >= 1.0)
-        if len(self.free) == 0:
-            # an interval of intercepts is optimal, any sample may move the chosen one: Joachims' theorem does not hold
-            return np.ones(len(alpha), np.bool_)
-        if self.K is None:
-            radius = 2.0 * float(np.abs(self.diagonal).max())
-        else:
-            radius = float((self.diagonal - self.K.min(axis=1)).max())
-        return np.asarray(2.0 * alpha * radius + slack >= 1.0)
-
-
-def _at_bounds(qp: BoxQP, beta: Vector) -> Vector:
-    """Set coefficients that are within rounding of a bound, or of 0, exactly to it; else they would count as free."""
-    width = qp.upper - qp.lower
-    near_bound = np.where(np.isfinite(width), AT_BOUND * width, 0.0)
-    for bound in (qp.lower, qp.upper, np.zeros(len(beta))):
-        beta = np.where(np.abs(beta - bound) <= near_bound, bound, beta)
-    return beta
-
-
-def _left_out(model: Any, X: Any, y: Any, problems: list[_Problem], weight: Vector, method: str) -> LeaveOneOut:
+def _left_out(model: Any, X: Any, y: Any, problems: list[LeftOutProblem], weight: Vector, method: str) -> LeaveOneOut:
     """Leave-one-out decision values of all samples: those of support vectors come from machines without them."""
     tasks = [(p, i) for p in problems for i in p.support.tolist()]
     estimates = np.array([p.step(i)[1] for p, i in tasks])
@@ -351,7 +225,7 @@ def _left_out(model: Any, X: Any, y: Any, problems: list[_Problem], weight: Vect
     return LeaveOneOut(method, float(np.average(wrong, weights=weight)), wrong, predictions, shown, *found)
 
 
-def _flagged(problems: list[_Problem], weight: Vector) -> LeaveOneOut:
+def _flagged(problems: list[LeftOutProblem], weight: Vector) -> LeaveOneOut:
     """The ξα result. A sample that is flagged in no problem of its class wins all its votes and is correct."""
     wrong = np.zeros(len(weight), np.bool_)
     for p in problems:

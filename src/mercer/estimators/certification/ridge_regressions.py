@@ -29,7 +29,7 @@ SHARP = 1e-6
 SECONDS = 10.0
 
 
-class _Ridge(NamedTuple):
+class FittedRidge(NamedTuple):
     """A fitted ridge regression: a column of coefficients, a λ and a b for each target."""
 
     data: Data
@@ -43,7 +43,7 @@ class _Ridge(NamedTuple):
 def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     """The certificate of λ/2 |f|² + ½ Σ w (y − f − b)², summed over the targets."""
     Y = target_matrix(y)
-    ridge = _published(kind, estimator, X, Y.shape[1])
+    ridge = fitted_ridge(kind, estimator, X, Y.shape[1])
     weight = validate_weights(sample_weight, ridge.data.n, X)
     used = np.flatnonzero(weight > 0)
     if len(used) < len(weight):
@@ -57,7 +57,7 @@ def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any
     return combine(found, of=kind.name if len(found) == 1 else f"{len(found)} targets")
 
 
-def _published(kind: Kind, estimator: Any, X: Any, n_targets: int) -> _Ridge:
+def fitted_ridge(kind: Kind, estimator: Any, X: Any, n_targets: int) -> FittedRidge:
     """The coefficients, and the samples with the kernel as fit has bound it."""
     # scikit-learn's class keeps no bound kernel, but has the same parameters
     names = ("kernel", "gamma", "degree", "coef0", "kernel_params")
@@ -83,10 +83,10 @@ def _published(kind: Kind, estimator: Any, X: Any, n_targets: int) -> _Ridge:
     alpha = target_alphas(estimator.alpha_ if kind.name == "KernelRidgeCV" else estimator.alpha, n_targets)
     b = np.broadcast_to(np.ravel(getattr(estimator, "intercept_", 0.0)), n_targets).astype(np.float64)
     fits = bool(getattr(estimator, "fit_intercept", False))
-    return _Ridge(data, coef, alpha, b, fits, thread_count(getattr(estimator, "n_jobs", None)))
+    return FittedRidge(data, coef, alpha, b, fits, thread_count(getattr(estimator, "n_jobs", None)))
 
 
-def _certify_target(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector) -> Certificate:
+def _certify_target(ridge: FittedRidge, k: int, y: Vector, weight: Vector, F: Vector) -> Certificate:
     """Certify one target. With an intercept the dual value is that of β − mean(β), whose sum is 0."""
     alpha, beta, data = float(ridge.alpha[k]), ridge.coef[:, k], ridge.data
     if alpha <= float(weight.max()) / LARGEST:
@@ -106,7 +106,7 @@ def _certify_target(ridge: _Ridge, k: int, y: Vector, weight: Vector, F: Vector)
     return in_units_of(shown, alpha, y, weight, F)
 
 
-def _with_better_duals(ridge: _Ridge, Y: Matrix, weight: Vector, found: list[Certificate]) -> list[Certificate]:
+def _with_better_duals(ridge: FittedRidge, Y: Matrix, weight: Vector, found: list[Certificate]) -> list[Certificate]:
     """Replace dual values by those of mercer's own solutions where these are better."""
     own = KernelRidge(fit_intercept=ridge.fits_intercept, n_jobs=ridge.n_threads)
     options = replace(own._options(), time_limit=SECONDS)

@@ -154,6 +154,14 @@ class WeisfeilerLehman(CountKernel):
         return "graphs"
 
     def count(self, samples: list[Any]) -> Counted:
+        graph, numbers, names = self.subtrees(samples)
+        rows, columns = np.tile(graph, len(numbers)), np.concatenate(numbers)
+        counts = sp.coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(samples), len(names))).tocsr()
+        counts.sum_duplicates()
+        return Counted(Csr.of(counts, np.dtype(np.float64)), names)
+
+    def subtrees(self, samples: list[Any]) -> tuple[Vector, list[Vector], SubtreeNames]:
+        """The graph of each node, the number of the subtree of each height at each node, and their names."""
         from mercer._compiled.stored_rows import take_rows
         from mercer.kernels.objects._graph_loops import number_rows, sort_rows
 
@@ -168,12 +176,7 @@ class WeisfeilerLehman(CountKernel):
             labels, n_below = codes, len(first)
             numbers.append(codes + offset)
             offset += n_below
-        graph = np.tile(stacked.graph, len(numbers))
-        counts = sp.coo_array(
-            (np.ones(len(graph)), (graph, np.concatenate(numbers))), shape=(len(samples), offset)
-        ).tocsr()
-        counts.sum_duplicates()
-        return Counted(Csr.of(counts, np.dtype(np.float64)), SubtreeNames(node_names, edge_names, levels))
+        return stacked.graph, numbers, SubtreeNames(node_names, edge_names, levels)
 
 
 # ---- shortest paths --------------------------------------------------------------------------------------------------

@@ -1,0 +1,178 @@
+"""Change of the decision functions of a support vector machine when single training samples are left out.
+
+If no other sample changes its state (zero, free, bound), the change follows from the bordered inverse of the free
+support vectors: see `LeftOutProblem`. The optimality conditions of the problem without the sample decide whether it
+does; where they fail, the problem is solved, starting from that solution.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer._compiled.blas import one_blas_thread
+from mercer._compiled.thread_pool import run_tasks
+from mercer.estimators.base import warn_user
+from mercer.estimators.certification.kernel_machines import fitted_problems
+from mercer.gram.memory import available_bytes
+from mercer.gram.operator import Data
+from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.problems.clock import Clock
+from mercer.problems.dual import survey
+from mercer.problems.solution import Options
+from mercer.selection.left_out_problem import LeftOutProblem
+from mercer.svm.batch import class_pairs
+from mercer.validation import call_kernel, thread_count, validate_samples
+
+# fraction of the available memory for the kernel matrices of all problems
+MEMORY = 0.25
+# numbers of a batch of left-out samples whose solutions are checked together
+NUMBERS = 1 << 22
+# how far coefficients may be outside of their box or from their sum, relative to the largest
+FEASIBLE = 1e-12
+
+
+class LeftOut(NamedTuple):
+    """Changes of decision values: rows × training samples × functions, and how they were found."""
+
+    values: NDArray[np.float64]
+    exact: NDArray[np.bool_]
+    n_closed: int
+    n_refits: int
+
+
+class Limits(NamedTuple):
+    """When to stop solving problems anew, and how accurately to solve them."""
+
+    tol: float
+    max_refits: int | None
+    time_limit: float | None
+
+
+def left_out_machine(model: Any, X: Any, X_train: Any, y: Any, sample_weight: Any, limits: Limits) -> LeftOut:
+    """The changes of all decision functions at X, one for each pair of classes where there are several."""
+    fitted = fitted_problems(model, X_train, y, sample_weight)
+    options = Options(tol=limits.tol, time_limit=limits.time_limit, n_threads=fitted[0].machine.n_threads)
+    at = _Rows(model, X, fitted[0].machine.data, X_train)
+    n_classes = len(model.classes_) if hasattr(model, "classes_") else 0
+    n_functions = max(1, n_classes * (n_classes - 1) // 2)
+    with Clock(limits.time_limit) as clock, one_blas_thread():
+        whole = sum(8 * len(p.rows) ** 2 for p in fitted) <= MEMORY * available_bytes()
+        found = [_Changes(LeftOutProblem(p, whole, options, clock), at) for p in fitted]
+        _refit(found, limits.max_refits, clock, options.n_threads)
+        values = np.zeros((at.n, fitted[0].machine.data.n, n_functions))
+        exact = np.ones(values.shape[1], np.bool_)
+        for changed in found:
+            p, column, sign = changed.problem, *_place(model, changed.problem.labels, n_classes)
+            values[:, p.rows[changed.index], column] = sign * changed.values
+            exact[p.rows[changed.index[~changed.exact]]] = False
+    n_refits, wanted = sum(c.n_refits for c in found), sum(c.n_wanted for c in found)
+    if not exact.all():
+        _warn_incomplete(clock, limits, n_refits, wanted)
+    stalled = sum(len(c.problem.stalled) for c in found)
+    if stalled:
+        warn_user(
+            f"{stalled} of the problems that influence solved did not reach tol={limits.tol:g}: rounding allows no "
+            "further progress. Lower C, raise tol, or scale the features.",
+            ConvergenceWarning,
+        )
+    n_closed = sum(len(c.index) - c.n_wanted for c in found)
+    return LeftOut(values, exact, n_closed, n_refits)
+
+
+def _warn_incomplete(clock: Clock, limits: Limits, n_refits: int, wanted: int) -> None:
+    reason = "it was interrupted" if clock.interrupted else f"time_limit={limits.time_limit} s"
+    if limits.max_refits is not None and n_refits >= limits.max_refits:
+        reason = f"max_refits={limits.max_refits}"
+    warn_user(
+        f"influence ended early ({reason}): {n_refits} of {wanted} problems whose support vectors change their state "
+        "were solved; the values of the others are estimates by the span.",
+        ConvergenceWarning,
+    )
+
+
+def _place(model: Any, labels: tuple[Any, ...], n_classes: int) -> tuple[int, float]:
+    """The column of a pair's function, and its sign: with two classes the second is positive in decision values."""
+    if n_classes == 0:
+        return 0, 1.0
+    pair = tuple(np.searchsorted(model.classes_, labels).tolist())
+    return list(class_pairs(n_classes)).index(pair), -1.0 if n_classes == 2 else 1.0
+
+
+class _Rows:
+    """The samples at which the changes are asked for, and their kernel values with training samples."""
+
+    def __init__(self, model: Any, X: Any, data: Data, X_train: Any) -> None:
+        X, _ = validate_samples(model, X, None, reset=False)
+        if data.kernel.domain == "matrix" and callable(model.kernel):
+            X = call_kernel(model.kernel, X, X_train)
+        self.n, self.data, self.n_threads = count_samples(X), data, thread_count(getattr(model, "n_jobs", None))
+        self.matrix = np.asarray(X, dtype=np.float64) if data.kernel.domain == "matrix" else None
+        self.features = None if self.matrix is not None else data.kernel.prepare(X, np.float64)
+
+    def block(self, rows: Vector) -> Matrix:
+        """K(X, training[rows])."""
+        if self.features is None:
+            assert self.matrix is not None
+            return self.matrix[:, rows]
+        return self.data.kernel.block(self.features, self.data.exact(rows))
+
+
+class _Changes:
+    """Changes of one function at the rows, a column for each training sample whose removal changes it."""
+
+    def __init__(self, problem: LeftOutProblem, at: _Rows) -> None:
+        self.problem, self.index = problem, problem.affected
+        # the samples whose coefficients change without a change of state
+        self.known = np.union1d(problem.support, self.index)
+        self.K = at.block(problem.rows)
+        self.values, self.exact = np.zeros((at.n, len(self.index))), np.zeros(len(self.index), np.bool_)
+        self.n_refits = 0
+        step = max(1, NUMBERS // max(1, len(problem.rows)))
+        for start in range(0, len(self.index), step):
+            self._by_formula(np.arange(start, min(start + step, len(self.index))))
+        self.n_wanted = int(np.count_nonzero(~self.exact))
+
+    def _by_formula(self, columns: Vector) -> None:
+        """The solutions without state changes, and whether they are optimal."""
+        p, index = self.problem, self.index[columns]
+        delta, shift = p.moves(index)
+        # where the formula is undefined: only the sample itself is left out
+        undefined = ~np.isfinite(shift)
+        delta[:, undefined], shift[undefined] = 0.0, 0.0
+        change = np.zeros((len(self.known), len(index)))
+        change[np.searchsorted(self.known, p.free)] = delta
+        change[np.searchsorted(self.known, index), np.arange(len(index))] = -p.beta[index]
+        self.values[:, columns] = self.K[:, self.known] @ change + shift
+        F = p.F[:, None] + p.times(self.known, change)
+        for k in np.flatnonzero(~undefined).tolist():
+            beta = p.beta.copy()
+            beta[self.known] += change[:, k]
+            found = survey(p.left(int(index[k])).qp, beta, np.ascontiguousarray(F[:, k]))
+            rounding = FEASIBLE * max(1.0, float(np.abs(beta).max(initial=0.0)))
+            self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= rounding
+
+    def refit(self, column: int) -> None:
+        """Solve the problem without this column's sample."""
+        p, i = self.problem, int(self.index[column])
+        beta, _, b = p.solved_without(i, p.step(i)[0])
+        if p.clock.over() is not None:
+            return
+        self.values[:, column], self.exact[column] = self.K @ (beta - p.beta) + (b - p.b), True
+
+
+def _refit(found: list[_Changes], max_refits: int | None, clock: Clock, n_threads: int) -> None:
+    """Solve the problems whose support vectors change their state, as far as allowed."""
+    tasks = [(c, column) for c in found for column in np.flatnonzero(~c.exact).tolist()][:max_refits]
+
+    def one(task: int) -> None:
+        if clock.over() is None:
+            changes, column = tasks[task]
+            changes.refit(column)
+
+    run_tasks(one, len(tasks), n_threads)
+    for changes in found:
+        changes.n_refits = changes.n_wanted - int(np.count_nonzero(~changes.exact))

@@ -1,0 +1,1 @@
+"""Which parts of strings, graphs and sets made a prediction."""

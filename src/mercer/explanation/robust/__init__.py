@@ -1,0 +1,1 @@
+"""How far samples are from the decision boundary: certified radii and counterexamples."""
