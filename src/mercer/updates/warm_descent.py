@@ -29,7 +29,7 @@ ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
 # pair steps in a round per member, and at least
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
-SHARE_OF_TOL = 0.5
+SHARE_OF_TOL = 0.1
 # a variable joins the working set if it violates optimality by this share of tol
 LEAST_VIOLATION = 0.25
 # sums may differ by so much, relative to Σ|β|
@@ -102,11 +102,13 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
     return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
 
 
-def descend(problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock) -> Ended:
+def descend(
+    problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock, rounds: int = ROUNDS
+) -> Ended:
     """Descend until the violation is at most tol, from a state whose survey is ``seen``. Edits β and F."""
     qp, rows, beta, F = problem
     steps, previous, idle = 0, np.inf, 0
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         violation = seen.violation
         if violation <= options.tol:
             return Ended(Status.CONVERGED, steps, seen)

@@ -16,20 +16,32 @@ from mercer.estimators.exact_updates.updates_mixin import Change, new_weights
 from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, check_finite, product
-from mercer.kernels import Kernel
+from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
-from mercer.losses.base import Loss
+from mercer.losses.base import BoxQP, Loss
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
+from mercer.svm.plan import over_features
 from mercer.svm.verify import exact_product
 from mercer.updates.kernel_columns import KernelColumns
-from mercer.updates.warm_descent import SUM_ROUNDING, Columns, Ended, Problem, add_columns, descend, restore_sums
+from mercer.updates.warm_descent import (
+    ROUNDS,
+    SUM_ROUNDING,
+    Columns,
+    Ended,
+    Problem,
+    add_columns,
+    descend,
+    restore_sums,
+)
 from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets
 
 # if so many samples come or leave at once, the exact solver is begun at the present solution instead
 MOST_AT_ONCE = 200
+# most rounds of a problem that can be solved over its features instead
+FEW_ROUNDS = 3
 
 
 class Statement(NamedTuple):
@@ -289,8 +301,8 @@ class Run:
             statement = Statement(loss, rows, y, factor, bool(model.fit_intercept))
             part = self.data if rows is None else self.data.take(rows)
 
-            def exactly(start: Vector) -> Solution:
-                start = start / model._unit
+            def exactly(start: Vector | None) -> Solution:
+                start = None if start is None else start / model._unit
                 return model._run(part, loss, y, factor, self.options, self.clock, start)
 
             solution = self._solved(0, statement, exactly)
@@ -363,8 +375,8 @@ class Run:
             statement = Statement(problems.loss, rows, np.where(codes == i, 1.0, -1.0), factor, problems.intercept)
             back = index if rows is None else np.searchsorted(rows, index)
 
-            def exactly(start: Vector, pair: tuple[int, int] = (i, j), back: Vector = back) -> Solution:
-                solution = problems._solve_pair(None, pair, start[back])
+            def exactly(start: Vector | None, pair: tuple[int, int] = (i, j), back: Vector = back) -> Solution:
+                solution = problems._solve_pair(None, pair, None if start is None else start[back])
                 assert solution is not None
                 return solution.taken(np.argsort(back))
 
@@ -374,7 +386,7 @@ class Run:
         model._warm = [None if s is None else s.beta / model._unit for s in found] if model.warm_start else None
 
     def _solved(
-        self, p: int, statement: Statement, exactly: Callable[[Vector], Solution], is_new: bool = False
+        self, p: int, statement: Statement, exactly: Callable[[Vector | None], Solution], is_new: bool = False
     ) -> Solution:
         """Solve problem p from its present β. ``exactly`` is the exact solver, for what has changed a lot."""
         state, (loss, rows, y, weight, intercept) = self.state, statement
@@ -383,13 +395,15 @@ class Run:
         beta, F = statement.of(state.beta[p]), statement.of(state.F[p])
         problem = Problem(qp, rows, beta, F)
         ended = None
+        # a linear kernel is solved over its features in a few milliseconds
+        linear = over_features(self.data, len(beta), qp, self.options)
         if not (self.many or is_new or qp.has_open_box or not self.data.psd):
-            ended = self._descend(problem)
+            ended = self._descend(problem, FEW_ROUNDS if linear else ROUNDS)
         if ended is None or ended.status is None:
             with self.clock:
-                solution = exactly(beta)
+                solution = exactly(None if linear else beta)
             part = self.data if rows is None else self.data.take(rows)
-            beta, F = solution.beta, exact_product(part, qp, solution.beta, self.options)
+            beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
             b = ended.seen.thresholds
             if ended.status is not Status.CONVERGED:
@@ -405,7 +419,15 @@ class Run:
             state.beta[p, at], state.F[p, at] = beta, F
         return solution
 
-    def _descend(self, problem: Problem) -> Ended | None:
+    def _product(self, part: Data, qp: BoxQP, beta: Vector) -> Vector:
+        """F = Kβ in float64; for a linear kernel X(X'β)."""
+        if not isinstance(self.kernel, Linear):
+            return exact_product(part, qp, beta, self.options)
+        X = part.own_samples().astype(np.float64, copy=False)
+        product: Vector = X @ (X.T @ beta)
+        return product
+
+    def _descend(self, problem: Problem, rounds: int) -> Ended | None:
         """Correct the sums and descend; None if β has left its box, as after a change of C."""
         qp, rows, beta, F = problem
         seen = survey(qp, beta, F)
@@ -424,7 +446,7 @@ class Run:
         if seen.violation <= self.options.tol:
             return Ended(Status.CONVERGED, 0, seen)
         with self.clock:
-            return descend(problem, seen, columns, self.options, self.clock)
+            return descend(problem, seen, columns, self.options, self.clock, rounds)
 
 
 def new_targets(model: Any, y: Any, n: int) -> Vector:
