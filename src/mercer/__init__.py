@@ -9,6 +9,7 @@ from typing import Any
 # where each public name is defined
 _NAMES = {
     "mercer.estimators.certification.certify_model": ("certify",),
+    "mercer.estimators.enclosing.svdd": ("SVDD",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
     "mercer.estimators.kernel_erm": ("KernelERM",),
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
