@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,20 @@ import numpy as np
 from mercer.estimators.certification.kernel_machines import Machine, certify_problem, coefficients, training_data
 from mercer.estimators.certification.kernel_machines import fitted_problem as fitted
 from mercer.estimators.enclosing.svdd import ball_labels, ball_price
-from mercer.estimators.fitted_models import Kind
+from mercer.estimators.fitted_models import Kind, codes_of
+from mercer.estimators.ranking.ordinal_svc import ordinal_loss
+from mercer.kernels.features import Vector
+from mercer.losses.ordinal import ExplicitOrdinal
 from mercer.losses.smallest_ball import SmallestBall, ball_targets
+from mercer.ordering.explicit_order import solve_explicit
+from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
-from mercer.problems.solution import Certificate
+from mercer.problems.solution import Certificate, Options, with_dual
+from mercer.svm.solve import solve_problem
 from mercer.validation import thread_count, validate_weights
+
+# the dual variables of ordinal machines are not published: they are found again, for at most so many seconds
+SECONDS = 20.0
 
 
 def certify_ordering(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
@@ -21,10 +31,12 @@ def certify_ordering(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: 
     data = training_data(estimator, X)
     machine = Machine(kind, estimator, data, thread_count(estimator.n_jobs))
     weight = validate_weights(sample_weight, data.n, X)
-    return _certify_ball(machine, y, weight)
+    if kind.name == "SVDD":
+        return _certify_ball(machine, y, weight)
+    return _certify_ordinal(machine, y, weight)
 
 
-def _certify_ball(machine: Machine, y: Any, weight: Any) -> Certificate:
+def _certify_ball(machine: Machine, y: Any, weight: Vector) -> Certificate:
     """The gap of the smallest ball: half of R² + Σ C max(0, s(|φ(x) − a|² − R²)), and its dual value."""
     data, rows = machine.data, np.flatnonzero(weight > 0)
     labels = ball_labels(y, data.n)
@@ -33,3 +45,24 @@ def _certify_ball(machine: Machine, y: Any, weight: Any) -> Certificate:
     problem = DualProblem(None, SmallestBall(), targets[rows], C[rows])
     b = float(machine.estimator._intercept_[0])
     return certify_problem(fitted(machine, (), rows, problem, coefficients(machine, weight)[0, rows], b))
+
+
+def _certify_ordinal(machine: Machine, y: Any, weight: Vector) -> Certificate:
+    """The primal value of the published function and thresholds, and the dual value of copies that are solved for."""
+    estimator, rows = machine.estimator, np.flatnonzero(weight > 0)
+    codes = codes_of(estimator, y)
+    C = (float(estimator.C) * estimator.class_weight_[codes] * weight)[rows]
+    targets, loss = codes.astype(np.float64)[rows], ordinal_loss(estimator)
+    beta = coefficients(machine, weight)[0, rows]
+    F = machine.product(rows, beta)
+    thresholds = -estimator.thresholds_
+    primal = loss.primal(float(beta @ F), targets, F, C, thresholds, np.zeros(len(thresholds)))
+    data = machine.data if len(rows) == machine.data.n else machine.data.take(rows)
+    options = Options(tol=float(estimator.tol), n_threads=machine.n_threads)
+    with Clock(SECONDS) as clock:
+        if isinstance(loss, ExplicitOrdinal):
+            found = solve_explicit(data, loss, targets, C, options, clock)
+        else:
+            found = solve_problem(data, loss, targets, C, True, options, clock)
+    proof = found.certificate
+    return with_dual(replace(proof, primal=primal, of=machine.kind.name), proof.dual, proof.reason)
