@@ -19,6 +19,8 @@ _NAMES = {
     "mercer.estimators.linear.linear_svr": ("LinearSVR",),
     "mercer.estimators.one_class": ("OneClassSVM",),
     "mercer.estimators.ranking.ordinal_svc": ("OrdinalSVC",),
+    "mercer.estimators.ranking.rank_svc": ("RankSVC",),
+    "mercer.estimators.ranking.survival_svm": ("SurvivalSVM",),
     "mercer.estimators.svc": ("NuSVC", "SVC"),
     "mercer.estimators.svr": ("NuSVR", "SVR"),
     "mercer.estimators.linear.l1_min_c": ("l1_min_c",),

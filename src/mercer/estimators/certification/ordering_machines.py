@@ -12,15 +12,18 @@ from mercer.estimators.certification.kernel_machines import fitted_problem as fi
 from mercer.estimators.enclosing.svdd import ball_labels, ball_price
 from mercer.estimators.fitted_models import Kind, codes_of
 from mercer.estimators.ranking.ordinal_svc import ordinal_loss
+from mercer.estimators.ranking.rank_svc import rank_loss
+from mercer.estimators.ranking.survival_svm import survival_loss, survival_times
 from mercer.kernels.features import Vector
 from mercer.losses.ordinal import ExplicitOrdinal
 from mercer.losses.smallest_ball import SmallestBall, ball_targets
 from mercer.ordering.explicit_order import solve_explicit
+from mercer.ordering.pair_solver import smooth_certificate
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
 from mercer.problems.solution import Certificate, Options, with_dual
 from mercer.svm.solve import solve_problem
-from mercer.validation import thread_count, validate_weights
+from mercer.validation import real_targets, thread_count, validate_weights
 
 # the dual variables of ordinal machines are not published: they are found again, for at most so many seconds
 SECONDS = 20.0
@@ -33,7 +36,7 @@ def certify_ordering(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: 
     weight = validate_weights(sample_weight, data.n, X)
     if kind.name == "SVDD":
         return _certify_ball(machine, y, weight)
-    return _certify_ordinal(machine, y, weight)
+    return _certify_ordinal(machine, y, weight) if kind.name == "OrdinalSVC" else _certify_pairs(machine, y, weight)
 
 
 def _certify_ball(machine: Machine, y: Any, weight: Vector) -> Certificate:
@@ -66,3 +69,19 @@ def _certify_ordinal(machine: Machine, y: Any, weight: Vector) -> Certificate:
             found = solve_problem(data, loss, targets, C, True, options, clock)
     proof = found.certificate
     return with_dual(replace(proof, primal=primal, of=machine.kind.name), proof.dual, proof.reason)
+
+
+def _certify_pairs(machine: Machine, y: Any, weight: Vector) -> Certificate:
+    """The gap between the published function and the dual point that the gradient of its loss gives."""
+    estimator, rows = machine.estimator, np.flatnonzero(weight > 0)
+    if machine.kind.name == "RankSVC":
+        smooth = rank_loss(estimator, real_targets(y), weight, rows)
+    else:
+        smooth = survival_loss(estimator, survival_times(y), weight, rows)
+    beta, b = coefficients(machine, weight)[0, rows], float(estimator._intercept_[0])
+    F, fits_intercept = machine.product(rows, beta), bool(estimator.fit_intercept)
+    best = smooth.best_intercept(F[:, None], np.array([b])) if fits_intercept else np.zeros(1)
+    gradient = smooth.evaluate((F + best)[:, None])[1][:, 0]
+    K_gradient = machine.product(rows, gradient)
+    known = (smooth, beta, F, b, K_gradient, fits_intercept, machine.data.psd)
+    return smooth_certificate(*known, machine.kind.name)
