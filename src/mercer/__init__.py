@@ -20,6 +20,7 @@ _NAMES = {
     "mercer.estimators.one_class": ("OneClassSVM",),
     "mercer.estimators.ranking.ordinal_svc": ("OrdinalSVC",),
     "mercer.estimators.ranking.rank_svc": ("RankSVC",),
+    "mercer.estimators.ranking.ranking_scores": ("grouped_ndcg_score", "pairwise_score"),
     "mercer.estimators.ranking.survival_svm": ("SurvivalSVM",),
     "mercer.estimators.svc": ("NuSVC", "SVC"),
     "mercer.estimators.svr": ("NuSVR", "SVR"),

@@ -150,7 +150,17 @@ def test_a_newton_step_counts_as_one():
     def after(max_steps):
         beta, score = np.zeros(80), y.copy()
         steps, _, _ = solve_block(
-            K, beta, score, lower, upper, zero, zero, np.array([0, 80]), 1e-3, max_steps, newton_address(K.dtype, score.dtype)
+            K,
+            beta,
+            score,
+            lower,
+            upper,
+            zero,
+            zero,
+            np.array([0, 80]),
+            1e-3,
+            max_steps,
+            newton_address(K.dtype, score.dtype),
         )
         return steps, beta, score
 

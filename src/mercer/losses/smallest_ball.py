@@ -66,7 +66,7 @@ def check_ball(y: Vector, weight: Vector) -> None:
     total = float(weight[is_inside].sum())
     if total < 1.0 - ROUNDING:
         raise InvalidInputError(
-            f"The values C * sample_weight of the {int(is_inside.sum())} samples inside sum to {total:g}, so that a ball "
-            f"of radius 0 costs least. They must sum to at least 1: multiply C by {1 / total if total else np.inf:.4g} "
+            f"The values C * sample_weight of the {int(is_inside.sum())} samples inside sum to {total:g}, so that a "
+            f"ball of radius 0 costs least. They must sum to at least 1: multiply C by {1 / total if total else np.inf:.4g} "
             "or more, or use nu instead of C."
         )

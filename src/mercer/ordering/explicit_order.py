@@ -20,7 +20,16 @@ from mercer.kernels.features import Vector
 from mercer.losses.ordinal import ExplicitOrdinal
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
-from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, Options, Solution, Status, conclude, finished
+from mercer.problems.solution import (
+    FEASIBILITY,
+    NOT_FEASIBLE,
+    Options,
+    Solution,
+    Status,
+    TracePoint,
+    conclude,
+    finished,
+)
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import exact_product
 
@@ -37,7 +46,8 @@ def solve_explicit(
     """The certified solution with ordered thresholds, one for each threshold of the loss."""
     group_of = np.arange(loss.n_classes - 1)
     seen: set[tuple[int, ...]] = set()
-    steps, trace = 0, []
+    steps = 0
+    trace: list[TracePoint] = []
     while True:
         seen.add(tuple(group_of.tolist()))
         merged = replace(loss, merged=tuple(group_of.tolist()))

@@ -2,8 +2,8 @@
 
     C Σ_{i above j} w_i w_j max(0, 1 − (f_i − f_j))²          Chapelle & Keerthi, Information Retrieval 13 (2010)
 
-and, for survival times, a squared loss of the samples themselves: max(0, y − f − b)² if y is censored, (y − f − b)² if it
-is not (Van Belle et al. 2011; Pölsterl, Navab & Katouzian, ECML PKDD 2015).
+and, for survival times, a squared loss of the samples themselves: max(0, y − f − b)² if y is censored, (y − f − b)² if
+it is not (Van Belle et al. 2011; Pölsterl, Navab & Katouzian, ECML PKDD 2015).
 """
 
 from __future__ import annotations

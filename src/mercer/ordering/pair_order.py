@@ -3,8 +3,8 @@
 Samples have a group and a rank in it. A pair (i, j) is ordered if i and j are in one group, the rank of i is higher,
 and j may be the lower one of a pair (of survival times only events may). At the highest bit in which two ranks differ,
 i has a 1 and j a 0, and the bits above are equal. So all pairs are, bit by bit, those of the high and the low samples
-of each node (group, bits above). Within a node the low samples are sorted by their value F: the pairs with F_j > F_i − 1
-of a high sample i are then an interval, and sums over intervals are differences of cumulative sums.
+of each node (group, bits above). Within a node the low samples are sorted by their value F: the pairs with
+F_j > F_i − 1 of a high sample i are then an interval, and sums over intervals are differences of cumulative sums.
 """
 
 from __future__ import annotations

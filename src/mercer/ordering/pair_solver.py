@@ -21,7 +21,16 @@ from mercer.erm.truncated_newton import newton
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, NOT_PSD, Certificate, Options, Solution, Status, finished
+from mercer.problems.solution import (
+    FEASIBILITY,
+    NOT_FEASIBLE,
+    NOT_PSD,
+    Certificate,
+    Options,
+    Solution,
+    Status,
+    finished,
+)
 
 # a negative gap of at most this share of the terms of the values is rounding
 ROUNDING = 1e-9
@@ -39,9 +48,8 @@ def solve_smooth(
     """The certified solution by Newton's method in the inner product of K; ``tol`` is the relative duality gap."""
     zero = np.zeros(data.n)
     if not matrix_in_time(data, options, clock):
-        b = smooth.best_intercept(zero[:, None], np.zeros(1)) if fits_intercept else np.zeros(1)
-        proof = smooth_certificate(smooth, zero, zero, float(b[0]), None, fits_intercept, data.psd, of)
-        thresholds = b if fits_intercept else np.empty(0)
+        thresholds = smooth.best_intercept(zero[:, None], np.zeros(1)) if fits_intercept else np.empty(0)
+        proof = smooth_certificate(smooth, zero, zero, float(thresholds.sum()), None, fits_intercept, data.psd, of)
         return Solution(zero, zero, thresholds, clock.over() or Status.TIME_LIMIT, 0, clock.seconds, proof)
     with one_blas_thread():
         gram = StoredGram.of(data, options)

@@ -70,7 +70,8 @@ def _fix_sum(U, inverse, V, fixed, start, stop, d):
 def newton_step(K, beta, score, lower, upper, l1, ridge, ends):
     """Move the free members towards the optimum of their face. Returns the gain of the objective, 0 if none moved.
 
-    Edits beta and score in place. Group h has the members from ends[h] to ends[h + 1]. The null sample, an unbounded member with a zero row, takes up any sum.
+    Edits beta and score in place. Group h has the members from ends[h] to ends[h + 1]. The null sample, an unbounded
+    member with a zero row, takes up any sum.
     """
     n = beta.shape[0]
     free = np.empty(n, np.int64)

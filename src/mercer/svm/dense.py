@@ -198,7 +198,8 @@ class DenseRun:
         up = np.where(b < self._upper, score - np.where(b >= 0, self._l1, -self._l1), -np.inf)
         low = np.where(b > self._lower, score + np.where(b <= 0, self._l1, -self._l1), np.inf)
         apart = [
-            (up[first:last] < low[first:last].min(initial=np.inf)) & (low[first:last] > up[first:last].max(initial=-np.inf))
+            (up[first:last] < low[first:last].min(initial=np.inf))
+            & (low[first:last] > up[first:last].max(initial=-np.inf))
             for first, last in pairwise(self._ends)
         ]
         members = np.flatnonzero(~np.concatenate(apart))

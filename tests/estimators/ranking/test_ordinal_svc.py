@@ -5,10 +5,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
+from tests.reference.ordering import solve_primal
 
 from mercer import SVC, InvalidInputError, OrdinalSVC, certify
 from mercer.losses.ordinal import ExplicitOrdinal, ImplicitOrdinal
-from tests.reference.ordering import solve_primal
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 3))
@@ -130,7 +130,11 @@ def test_weak_duality(loss):
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({"classes": [0, 1, 2]}, Y, r"y contains the label 3, which is not in classes=\[0, 1, 2\]: add it in its place"),
+        (
+            {"classes": [0, 1, 2]},
+            Y,
+            r"y contains the label 3, which is not in classes=\[0, 1, 2\]: add it in its place",
+        ),
         ({"classes": [0, 0, 1]}, Y, "classes must be a list of different labels"),
         ({}, np.zeros(90), "The number of classes has to be greater than one; got 1 class"),
         ({}, np.arange(90) / 7.0, "Unknown label type: continuous"),

@@ -13,9 +13,7 @@ def drawn(seed):
     n = int(rng.integers(2, 40))
     group, rank = rng.integers(0, 3, n), rng.integers(0, rng.integers(2, 12), n).astype(float)
     may_be_low, f = rng.random(n) < 0.7, np.round(2 * rng.normal(size=n), int(rng.integers(0, 4)))
-    pairs = [
-        (i, j) for i in range(n) for j in range(n) if group[i] == group[j] and rank[i] > rank[j] and may_be_low[j]
-    ]
+    pairs = [(i, j) for i in range(n) for j in range(n) if group[i] == group[j] and rank[i] > rank[j] and may_be_low[j]]
     return rng, PairOrder(rank, group, may_be_low), f, rng.random(n), pairs
 
 

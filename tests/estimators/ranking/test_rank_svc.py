@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import ndcg_score, roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
-
-from mercer import LinearSVC, RankSVC, certify
 from tests.reference.ordering import solve_primal
+
+from mercer import InvalidInputError, LinearSVC, RankSVC, certify, grouped_ndcg_score, pairwise_score
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
@@ -135,3 +136,30 @@ def test_conformance():
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     results = check_estimator(RankSVC(), expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
+
+
+def test_scores_of_rankings():
+    """Of two values the pairwise score is the area under the ROC curve; NDCG is the mean of scikit-learn's."""
+    scores, relevant = X[:, 0].round(1), (Y > 1).astype(int)
+    assert pairwise_score(relevant, scores) == pytest.approx(roc_auc_score(relevant, scores))
+    alone = [ndcg_score([Y[g == GROUPS]], [scores[g == GROUPS]], k=5) for g in range(3)]
+    assert grouped_ndcg_score(Y, scores, GROUPS, k=5) == pytest.approx(np.mean(alone))
+    lonely = np.append(GROUPS, [7, 8, 8])
+    again = grouped_ndcg_score(np.append(Y, [1, 0, 0]), np.append(scores, [0.0] * 3), lonely, k=5)
+    assert again == pytest.approx(np.mean(alone))
+
+
+@pytest.mark.parametrize(
+    ("score", "y", "message"),
+    [
+        (pairwise_score, np.ones(40), "one value only"),
+        (pairwise_score, np.ones(3), "y_true has 3 values, but y_score has 40"),
+        (pairwise_score, np.full(40, np.nan), "contains NaN or infinity"),
+        (grouped_ndcg_score, -np.ones(40), "the gain of a sample must be at least 0"),
+        (grouped_ndcg_score, np.zeros(40), "No group has two samples and a positive y_true"),
+    ],
+)
+def test_bad_scores(score, y, message):
+    """Values without pairs, of other lengths, missing or negative are named."""
+    with pytest.raises(InvalidInputError, match=message):
+        score(y, X[:, 0])

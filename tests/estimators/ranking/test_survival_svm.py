@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
+from tests.reference.ordering import solve_primal
 
 from mercer import RankSVC, SurvivalSVM, certify
-from tests.reference.ordering import solve_primal
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
@@ -23,10 +23,7 @@ def comparable(time, observed):
     """(i, j): j had its event, and i has survived longer."""
     n = range(len(time))
     return [
-        (i, j)
-        for i in n
-        for j in n
-        if observed[j] and (time[i] > time[j] or (time[i] == time[j] and not observed[i]))
+        (i, j) for i in n for j in n if observed[j] and (time[i] > time[j] or (time[i] == time[j] and not observed[i]))
     ]
 
 
@@ -83,10 +80,22 @@ def test_certify(intercept):
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({}, np.column_stack([np.zeros(40), TIME]), r"Of no two of the 40 sample\(s\).* it is known which has survived"),
+        (
+            {},
+            np.column_stack([np.zeros(40), TIME]),
+            r"Of no two of the 40 sample\(s\).* it is known which has survived",
+        ),
         ({}, np.column_stack([OBSERVED, TIME, TIME]), r"y has the shape \(40, 3\), but y must be a structured array"),
-        ({}, np.column_stack([OBSERVED + 1.0, TIME]), "The event of a sample is 2, but it must be 0 or False, 1 or True"),
-        ({"rank_ratio": 0.5}, TIME - 1.0, "A time of .* was found, but the regression of rank_ratio=0.5 needs positive"),
+        (
+            {},
+            np.column_stack([OBSERVED + 1.0, TIME]),
+            "The event of a sample is 2, but it must be 0 or False, 1 or True",
+        ),
+        (
+            {"rank_ratio": 0.5},
+            TIME - 1.0,
+            "A time of .* was found, but the regression of rank_ratio=0.5 needs positive",
+        ),
         ({"fit_intercept": True}, Y, "fit_intercept=True was given with rank_ratio=1"),
         ({"rank_ratio": 2.0}, Y, "The 'rank_ratio' parameter of SurvivalSVM"),
         ({}, np.where(OBSERVED, TIME, np.nan), "contains NaN"),

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
+from tests.reference.ordering import solve_primal
 
 from mercer import SVDD, InvalidInputError, OneClassSVM, certify
 from mercer.kernels import CallableKernel, Gaussian, Polynomial
-from tests.reference.ordering import solve_primal
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
@@ -23,9 +23,7 @@ def kernel_matrix(kernel, X, Z=None):
 def optimum(K, labels, C):
     """Half of R² + Σ C ξ, the centre's values and t, from the primal problem."""
     s = labels.astype(float)
-    return solve_primal(
-        K, s[:, None] * np.eye(len(K)), s[:, None], s * 0.5 * np.diag(K), C, cost=np.ones(1)
-    )
+    return solve_primal(K, s[:, None] * np.eye(len(K)), s[:, None], s * 0.5 * np.diag(K), C, cost=np.ones(1))
 
 
 @pytest.mark.parametrize("negatives", [False, True])
@@ -89,7 +87,7 @@ def test_certify(y):
 
 
 def test_kernel_functions_and_matrices():
-    """A kernel function gives the ball of the kernel; a matrix with a constant diagonal predicts, others say why not."""
+    """A kernel function gives the ball of the kernel; a matrix predicts if its diagonal is constant, else says why."""
 
     def square(A, B):
         return (np.asarray(A) @ np.asarray(B).T + 1.0) ** 2

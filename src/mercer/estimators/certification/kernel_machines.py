@@ -177,6 +177,7 @@ def _pairs(machine: Machine, codes: Vector, weight: Vector, coef: Matrix) -> lis
 def fitted_problem(
     machine: Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
 ) -> FittedProblem:
+    """The problem with the dual variables that published coefficients and an intercept stand for."""
     program = _dual_variables(problem, beta, machine.product(rows, beta), b)
     return FittedProblem(machine, labels, rows, problem, *program)
 

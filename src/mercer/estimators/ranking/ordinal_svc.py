@@ -119,9 +119,7 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     ) -> Solution:
         if not isinstance(loss, ExplicitOrdinal):
             return super()._run(data, loss, y, weight, options, clock, start)
-        return solve_explicit(
-            data, loss, y, weight, options, clock, None if start is None else self._unit * start
-        )
+        return solve_explicit(data, loss, y, weight, options, clock, None if start is None else self._unit * start)
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         self._publish_function(data, used, solution.coefficients, 0.0, norm(solution), solution)
@@ -195,7 +193,7 @@ def in_given_order(found: Vector, codes: Vector, classes: Any) -> tuple[Vector, 
     missing = [label for label in found.tolist() if label not in order.tolist()]
     if missing:
         raise InvalidInputError(
-            f"y contains the label {missing[0]!r}, which is not in classes={list(order.tolist())!r}: add it in its place."
+            f"y contains the label {missing[0]!r}, which is not in classes={order.tolist()!r}: add it in its place."
         )
     place = np.array([order.tolist().index(label) for label in found.tolist()])
     rank = np.argsort(place)

@@ -25,8 +25,8 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
 
     A larger y means a higher rank: relevance of a document to a query, preference, quality. Only samples of the same
     group (the documents of one query) are compared. The pairs are never formed: Newton's method takes sums over them in
-    O(n log² n) operations (Chapelle & Keerthi 2010), and products with the kernel matrix. The duality gap of the problem
-    over pairs certifies the solution.
+    O(n log² n) operations (Chapelle & Keerthi 2010), and products with the kernel matrix. The duality gap of the
+    problem over pairs certifies the solution.
 
     Parameters
     ----------
@@ -89,7 +89,9 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
     ) -> None:
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> RankSVC:
+    def fit(  # type: ignore[override]
+        self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> RankSVC:
         """Fit the ranking function.
 
         Parameters
@@ -175,6 +177,6 @@ def check_pairs(order: PairOrder, y: Vector) -> None:
     """Raise if no pair is ordered."""
     if order.n_pairs == 0:
         raise InvalidInputError(
-            f"No two of the {len(y)} sample(s) with a positive weight can be ordered: within each group y has one value "
-            "only. Give samples of one group different values of y."
+            f"No two of the {len(y)} sample(s) with a positive weight can be ordered: within each group y has one "
+            "value only. Give samples of one group different values of y."
         )

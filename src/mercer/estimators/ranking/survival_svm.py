@@ -28,9 +28,9 @@ class SurvivalSVM(RegressorMixin, PairMachine):  # type: ignore[misc]
 
     The first sum is over the pairs whose order is known: i has survived longer than j, whose event was observed. The
     second sum is a regression of the logarithm of the time, ζ = log t - f(x) - b, where of a censored time only a
-    prediction that is too short is an error. This is the objective of scikit-survival's ``FastKernelSurvivalSVM``, solved
-    to a duality gap. Two events at the same time have no order; a censored sample at the time of an event has survived
-    longer.
+    prediction that is too short is an error. This is the objective of scikit-survival's ``FastKernelSurvivalSVM``,
+    solved to a duality gap. Two events at the same time have no order; a censored sample at the time of an event has
+    survived longer.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class SurvivalSVM(RegressorMixin, PairMachine):  # type: ignore[misc]
     ) -> None:
         keep_parameters(self, locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SurvivalSVM:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SurvivalSVM:
         """Fit the model to survival times.
 
         Parameters
@@ -134,8 +134,8 @@ class SurvivalSVM(RegressorMixin, PairMachine):  # type: ignore[misc]
         outcome = survival_times(y)
         if self.rank_ratio < 1 and not (outcome.time > 0).all():
             raise InvalidInputError(
-                f"A time of {outcome.time.min():g} was found, but the regression of rank_ratio={self.rank_ratio:g} needs "
-                "positive times, whose logarithm it predicts. Use rank_ratio=1, or correct the times."
+                f"A time of {outcome.time.min():g} was found, but the regression of rank_ratio={self.rank_ratio:g} "
+                "needs positive times, whose logarithm it predicts. Use rank_ratio=1, or correct the times."
             )
         self._outcome = outcome
         return outcome.time
@@ -218,7 +218,9 @@ def survival_times(y: Any) -> Outcome:
     time, flags = real_targets(time), real_targets(event)
     unknown = flags[(flags != 0) & (flags != 1)]
     if len(unknown):
-        raise InvalidInputError(f"The event of a sample is {unknown[0]:g}, but it must be 0 or False, 1 or True; {allowed}.")
+        raise InvalidInputError(
+            f"The event of a sample is {unknown[0]:g}, but it must be 0 or False, 1 or True; {allowed}."
+        )
     return Outcome(flags == 1, time)
 
 
@@ -246,6 +248,6 @@ def check_known(order: PairOrder) -> None:
     """Raise if of no pair it is known which sample has survived longer."""
     if order.n_pairs == 0:
         raise InvalidInputError(
-            f"Of no two of the {order.n} sample(s) with a positive weight it is known which has survived longer: at least "
-            "one observed event must be earlier than another time."
+            f"Of no two of the {order.n} sample(s) with a positive weight it is known which has survived longer: at "
+            "least one observed event must be earlier than another time."
         )
