@@ -67,6 +67,6 @@ def check_ball(y: Vector, weight: Vector) -> None:
     if total < 1.0 - ROUNDING:
         raise InvalidInputError(
             f"The values C * sample_weight of the {int(is_inside.sum())} samples inside sum to {total:g}, so that a "
-            f"ball of radius 0 costs least. They must sum to at least 1: multiply C by {1 / total if total else np.inf:.4g} "
-            "or more, or use nu instead of C."
+            f"ball of radius 0 costs least. They must sum to at least 1: multiply C by "
+            f"{1 / total if total else np.inf:.4g} or more, or use nu instead of C."
         )

@@ -85,10 +85,8 @@ def grouped_ndcg_score(y_true: Any, y_score: Any, groups: Any = None, *, k: int 
 
 
 def _checked(y_true: Any, y_score: Any, groups: Any) -> tuple[Vector, Vector, Vector]:
-    """Relevance, scores and group numbers of the same length, all finite."""
+    """Relevance, scores and group numbers of the same length."""
     y, scores = real_targets(y_true), real_targets(y_score)
     if len(y) != len(scores):
         raise InvalidInputError(f"y_true has {len(y)} values, but y_score has {len(scores)}: give one score each.")
-    if not (np.isfinite(y).all() and np.isfinite(scores).all()):
-        raise InvalidInputError("y_true or y_score contains NaN or infinity: give finite numbers.")
     return y, scores, group_codes(groups, len(y))
