@@ -33,9 +33,10 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
     """Support vector data description: minimise R² + C Σ max(0, |φ(xᵢ) - a|² - R²) over the centre a and radius R.
 
     Samples beyond the ball pay for their squared distance from it (Tax & Duin 2004). Negative examples, with the label
-    -1, pay for being inside. If k(x, x) is the same for all x, as for the Gaussian kernel, and there are no negative
-    examples, the region is that of ``OneClassSVM`` with the same nu; else the two differ, and the ball does not depend
-    on the origin of feature space. The problem is convex in a and R² - |a|², so that the duality gap certifies it.
+    -1, pay for being inside; those that decide the ball are on its edge. If k(x, x) is the same for all x, as for the
+    Gaussian kernel, and there are no negative examples, the region is that of ``OneClassSVM`` with the same nu; else
+    the two differ, and the ball does not depend on the origin of feature space. The problem is convex in a and
+    R² - |a|², so that the duality gap certifies it.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
     C : float, default=None
         Weight of the loss, instead of nu. The values C * sample_weight of the positive samples must sum to at least 1.
     kernel, degree, gamma, coef0 : as in ``SVC``.
-    tol : float, default=1e-4
+    tol : float, default=1e-5
         The largest violation of the optimality conditions, in units of half a squared distance.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
@@ -96,7 +97,7 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
         degree: int = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
-        tol: float = 1e-4,
+        tol: float = 1e-5,
         shrinking: bool = True,
         cache_size: Any = "auto",
         verbose: Any = False,
