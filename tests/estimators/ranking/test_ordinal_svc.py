@@ -175,3 +175,16 @@ def test_conformance(constraints):
     estimator = OrdinalSVC(constraints=constraints)
     results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
+
+
+@pytest.mark.parametrize("seed", range(12))
+@BOTH
+def test_random_problems(constraints, seed):
+    """Labels without any relation to X, where explicit thresholds often cross: the optimum of clarabel."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(10, 40))
+    Z, C = draw.normal(size=(n, 2)), 10.0 ** int(draw.integers(-2, 3))
+    y = np.unique(draw.integers(0, draw.integers(2, 6), n), return_inverse=True)[1]
+    model = OrdinalSVC(C=C, kernel="linear", constraints=constraints, tol=1e-7).fit(Z, y)
+    assert model.certificate_.valid and model.certificate_.relative_gap < 1e-5
+    assert model.certificate_.primal == pytest.approx(optimum(Z @ Z.T, y, C, constraints).value, rel=1e-5, abs=1e-6)
