@@ -9,6 +9,7 @@ from typing import Any
 # where each public name is defined
 _NAMES = {
     "mercer.estimators.certification.certify_model": ("certify",),
+    "mercer.estimators.enclosing.svdd": ("SVDD",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
     "mercer.estimators.kernel_erm": ("KernelERM",),
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
@@ -17,6 +18,10 @@ _NAMES = {
     "mercer.estimators.linear.linear_svc": ("LinearSVC",),
     "mercer.estimators.linear.linear_svr": ("LinearSVR",),
     "mercer.estimators.one_class": ("OneClassSVM",),
+    "mercer.estimators.ranking.ordinal_svc": ("OrdinalSVC",),
+    "mercer.estimators.ranking.rank_svc": ("RankSVC",),
+    "mercer.estimators.ranking.ranking_scores": ("grouped_ndcg_score", "pairwise_score"),
+    "mercer.estimators.ranking.survival_svm": ("SurvivalSVM",),
     "mercer.estimators.svc": ("NuSVC", "SVC"),
     "mercer.estimators.svr": ("NuSVR", "SVR"),
     "mercer.estimators.linear.l1_min_c": ("l1_min_c",),

@@ -29,7 +29,7 @@ def step(K, linear, beta, width, first, l1=0.0, ridge=0.0):
         return linear @ b - l1 * np.abs(b).sum() - 0.5 * b @ K.astype(np.float64) @ b - 0.5 * ridge * b @ b
 
     after, score = beta.copy(), (linear - K.astype(np.float64) @ beta - ridge * beta).astype(K.dtype)
-    said = newton_step(K, after, score, *columns, first)
+    said = newton_step(K, after, score, *columns, np.array([0, first, n]))
     return said, value(after) - value(beta), after, score
 
 
@@ -48,8 +48,8 @@ def test_one_step_is_enough_without_bounds(first, dtype):
 
 
 @njit
-def by_address(address, K, beta, score, lower, upper, l1, ridge, first_group):
-    return call_newton(address, K, beta, score, lower, upper, l1, ridge, first_group)
+def by_address(address, K, beta, score, lower, upper, l1, ridge, ends):
+    return call_newton(address, K, beta, score, lower, upper, l1, ridge, ends)
 
 
 @pytest.mark.parametrize("score_dtype", [np.float32, np.float64])
@@ -63,7 +63,7 @@ def test_a_call_by_address(dtype, score_dtype):
     ends = []
     for call in (newton_step, lambda *given: by_address(newton_address(dtype, score_dtype), *given)):
         after, score = beta.copy(), (linear - K @ beta).astype(score_dtype)
-        ends.append((call(wide, after, score, *columns, 5), after.tobytes(), score.tobytes()))
+        ends.append((call(wide, after, score, *columns, np.array([0, 5, 12])), after.tobytes(), score.tobytes()))
     assert ends[0] == ends[1] and ends[0][0] > 0
 
 
@@ -129,14 +129,14 @@ def test_large_boxes_end_soon(loss, intercept):
 
     b, ridge = column(start, -start.sum()), column(qp.ridge, 0.0)
     score = column(qp.linear, 0.0) - K @ b - ridge * b
-    first = n + null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
+    ends = np.append(0, np.cumsum(np.bincount(qp.group) if qp.n_groups > 1 else [n + null]))
     box = column(qp.lower, -np.inf), column(qp.upper, np.inf), column(qp.l1, 0.0), ridge
     before = b.copy()
-    gained = newton_step(K, b, score, *box, first)
+    gained = newton_step(K, b, score, *box, ends)
     moved, beta = np.empty(n), np.empty(n)
     moved[order], beta[order] = b[:n], before[:n]
     assert objective(problem.K, qp, beta) - objective(problem.K, qp, moved) == pytest.approx(gained, abs=1e-9)
     steps, violation, unbounded = solve_block(
-        K, b, score, *box, first, 1e-9, 20_000, newton_address(K.dtype, score.dtype)
+        K, b, score, *box, ends, 1e-9, 20_000, newton_address(K.dtype, score.dtype)
     )
     assert steps < 20_000 and violation <= 1e-9 and not unbounded

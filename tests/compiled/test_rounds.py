@@ -81,9 +81,10 @@ def test_members_that_stay_keep_their_places():
 
 
 def test_members_by_group():
-    """The first group first, each in the order given."""
+    """The first group first, then the next ones, each in the order given."""
     group = np.array([1, 0, 1, 0, 0], np.int8)
     np.testing.assert_array_equal(by_group(np.array([2, 4, 0, 1]), group), [4, 1, 2, 0])
+    np.testing.assert_array_equal(by_group(np.array([2, 4, 0, 1]), np.array([3, 1, 0, 2, 1], np.int8)), [2, 4, 1, 0])
 
 
 @pytest.mark.parametrize(("loss", "intercept"), FORMS, ids=str)

@@ -26,9 +26,9 @@ def descend(K, qp, beta, tol, dtype=np.float64, max_steps=200_000):
     b = column(beta, 0.0)
     ridge = column(qp.ridge, 0.0)
     score = (column(qp.linear, 0.0) - block.astype(np.float64) @ b - ridge * b).astype(dtype)
-    first = n + null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
+    ends = np.append(0, np.cumsum(np.bincount(qp.group) if qp.n_groups > 1 else [n + null]))
     steps, found, unbounded = solve_block(
-        block, b, score, column(qp.lower, -np.inf), column(qp.upper, np.inf), column(qp.l1, 0.0), ridge, first, tol,
+        block, b, score, column(qp.lower, -np.inf), column(qp.upper, np.inf), column(qp.l1, 0.0), ridge, ends, tol,
         max_steps, newton_address(block.dtype, score.dtype),
     )  # fmt: skip
     result = np.empty(n)
@@ -150,7 +150,17 @@ def test_a_newton_step_counts_as_one():
     def after(max_steps):
         beta, score = np.zeros(80), y.copy()
         steps, _, _ = solve_block(
-            K, beta, score, lower, upper, zero, zero, 80, 1e-3, max_steps, newton_address(K.dtype, score.dtype)
+            K,
+            beta,
+            score,
+            lower,
+            upper,
+            zero,
+            zero,
+            np.array([0, 80]),
+            1e-3,
+            max_steps,
+            newton_address(K.dtype, score.dtype),
         )
         return steps, beta, score
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,16 @@ SEARCH = 200
 FURTHEST = 1e12
 # halvings of an interval until its ends are neighbours in float64
 HALVINGS = 64
+
+
+class Curved(Protocol):
+    """Second derivatives W of a sum."""
+
+    def apply(self, V: Matrix) -> Matrix:
+        """W V."""
+
+    def total(self) -> Matrix:
+        """The sum of all matrices."""
 
 
 class Curvature(NamedTuple):
@@ -61,7 +71,7 @@ class SmoothSum(ABC):
         """The value and the gradient with respect to f; if f is ``far`` away, they may be infinite."""
 
     @abstractmethod
-    def curvature(self, f: Matrix) -> Curvature:
+    def curvature(self, f: Matrix) -> Curved:
         """The second derivatives."""
 
     @abstractmethod

@@ -24,7 +24,11 @@ LINEAR = ("LinearSVC", "LinearSVR")
 RIDGE = ("KernelRidge", "KernelRidgeCV")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
 ERM = ("KernelERM", "KernelLogisticRegression")
-KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM)
+# the smallest ball, and machines that order samples
+ORDERING = ("SVDD", "OrdinalSVC", "RankSVC", "SurvivalSVM")
+KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM, *ORDERING)
+# machines that need no targets
+NOVELTY = ("OneClassSVM", "SVDD")
 # estimators without a certificate: why, and what to use instead
 WITHOUT = {
     "Perceptron": "It minimises nothing: it stops at any w without mistakes. Use score; mercer's Perceptron also has "
@@ -90,7 +94,7 @@ def check_fitted(estimator: Any, X: Any, y: Any) -> Kind:
     """The kind of a fitted estimator; raise if it is not fitted, or if y is missing or of another length than X."""
     kind = kind_of(estimator)
     check_is_fitted(estimator)
-    if kind.name != "OneClassSVM":
+    if kind.name not in NOVELTY:
         if y is None:
             raise InvalidInputError(
                 f"The targets of this {kind.name} are needed, but y is None: pass the y that it was fitted to."

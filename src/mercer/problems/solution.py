@@ -349,7 +349,7 @@ class Solution:
     def coefficients(self) -> Vector:
         """The coefficients of the function, one per sample: β."""
         n = len(self.F)
-        return self.beta[:n] + self.beta[n:] if len(self.beta) > n else self.beta
+        return self.beta.reshape(-1, n).sum(axis=0) if len(self.beta) > n else self.beta
 
     @property
     def squared_norm(self) -> float:

@@ -67,10 +67,11 @@ def _fix_sum(U, inverse, V, fixed, start, stop, d):
 
 
 @compiled()
-def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
+def newton_step(K, beta, score, lower, upper, l1, ridge, ends):
     """Move the free members towards the optimum of their face. Returns the gain of the objective, 0 if none moved.
 
-    Edits beta and score in place. The null sample, an unbounded member with a zero row, takes up any sum.
+    Edits beta and score in place. Group h has the members from ends[h] to ends[h + 1]. The null sample, an unbounded
+    member with a zero row, takes up any sum.
     """
     n = beta.shape[0]
     free = np.empty(n, np.int64)
@@ -87,19 +88,21 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
             largest = max(largest, diagonal)
     if m < 2:
         return 0.0
-    # the matrix, five vectors, and the directions of two sums and of the bounds
+    # the matrix, five vectors, and the directions of the sums and of the bounds
+    n_groups = ends.shape[0] - 1
     n_rows, n_columns = room_for(m)
-    U, inverse, vectors = np.empty((n_rows, n_columns)), np.empty(n_rows), np.empty((7 + MOST_BOUNDS, m))
+    U, inverse, vectors = np.empty((n_rows, n_columns)), np.empty(n_rows), np.empty((5 + n_groups + MOST_BOUNDS, m))
     d, slope, low, high, change, V = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5:]
     level = float(score[null]) if null >= 0 else 0.0
-    n_first = np.int64(0)
+    firsts = np.zeros(n_groups + 1, np.int64)  # the first free member of each group
     for i in range(m):
         k = free[i]
         line, row = U[i], K[k]
         for j in range(i, m):
             line[j] = row[np.uint64(free[j])]  # unsigned: no test for a negative index
         line[i] += ridge[k] + SHIFT * largest
-        n_first += k < first_group
+        for h in range(1, n_groups + 1):
+            firsts[h] += k < ends[h]
         low[i], high[i] = lower[k], upper[k]
         slope[i] = score[k] - level
         # a kink at zero is a bound of the piece on which the objective is quadratic
@@ -113,8 +116,8 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     fixed = zero = np.int64(0)
     factorise(U, m, inverse, SMALLEST_PIVOT * largest)
     solve(U, inverse, d, zero)
-    for g in range(2 if null < 0 else 0):
-        start, stop = (zero, n_first) if g == 0 else (n_first, m)
+    for g in range(n_groups if null < 0 else 0):
+        start, stop = firsts[g], firsts[g + 1]
         if not _fix_sum(U, inverse, V, fixed, start, stop, d):
             return 0.0
         fixed += 1
@@ -150,8 +153,8 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
     for i in range(m):
         if low[i] == high[i]:
             change[i] = low[i] - beta[free[i]]
-    for g in range(2 if null < 0 else 0):
-        start, stop = (zero, n_first) if g == 0 else (n_first, m)
+    for g in range(n_groups if null < 0 else 0):
+        start, stop = firsts[g], firsts[g + 1]
         moved, room, widest = 0.0, 0.0, -1
         for i in range(start, stop):
             moved += change[i]
@@ -195,9 +198,9 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, first_group):
 
 
 @intrinsic
-def call_newton(typingctx, address, K, beta, score, lower, upper, l1, ridge, first_group):
+def call_newton(typingctx, address, K, beta, score, lower, upper, l1, ridge, ends):
     """Call `newton_step` by its address. `solve_block` does, so that it is compiled without Newton's step."""
-    signature = types.float64(types.int64, K, beta, score, lower, upper, l1, ridge, types.int64)
+    signature = types.float64(types.int64, K, beta, score, lower, upper, l1, ridge, ends)
     return signature, emit_call
 
 
@@ -212,6 +215,6 @@ def newton_address(dtype: Any, score_dtype: Any) -> int:
     key = np.dtype(dtype), np.dtype(score_dtype)
     if key not in newton_addresses:
         numbers = vectors(np.float64)
-        given = vectors(dtype, 2), numbers, vectors(score_dtype), numbers, numbers, numbers, numbers, types.int64
+        given = vectors(dtype, 2), numbers, vectors(score_dtype), numbers, numbers, numbers, numbers, vectors(np.int64)
         newton_addresses[key] = address_of(newton_step, *given)
     return newton_addresses[key]

@@ -161,7 +161,7 @@ def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size
         widest = max(widest, extremes[g, 0] - extremes[g, 1])
     for g in range(n_groups):
         span = extremes[g, 0] - extremes[g, 1]
-        # a group near its optimum leaves its share to the other group
+        # a group near its optimum leaves its share to the other groups
         if not span > 0.1 * widest:
             continue
         share = max(1, (n_new - count) // (2 * (n_groups - g)))
@@ -290,14 +290,15 @@ def mirror_rows(rows, new_places, block):
 
 @compiled()
 def by_group(chosen, group):
-    """The variables of the first group, then the others; the order within a group is kept."""
+    """The variables of the first group, then those of the next ones; the order within a group is kept."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)
-    count = 0
-    for g in range(2):
+    count, g = 0, 0
+    while count < chosen.shape[0]:
         for t in range(chosen.shape[0]):
-            if (group[chosen[t]] == 0) == (g == 0):
+            if group[chosen[t]] == g:
                 ordered[count] = chosen[t]
                 count += 1
+        g += 1
     return ordered
 
 

@@ -57,13 +57,13 @@ def _newton_cost(beta, lower, upper):
 
 
 @compiled()
-def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_steps, newton):
+def solve_block(K, beta, score, lower, upper, l1, ridge, ends, tol, max_steps, newton):
     """Descend until the violation is at most tol: (steps, violation, unbounded). Edits beta and score in place.
 
-    The first ``first_group`` members are the first group, the others the second. Pair steps find out which members are
-    free. Once pair steps that met no bound have taken about as long as Newton's step, that is tried; it counts as one
-    step. ``newton`` is the address of its machine code. It takes long to compile and many problems never need it: with
-    address 0 the run ends with NEEDS_NEWTON steps when it would be tried, and is to be repeated with the address.
+    Group h has the members from ends[h] to ends[h + 1]. Pair steps find out which members are free. Once pair steps
+    that met no bound have taken about as long as Newton's step, that is tried; it counts as one step. ``newton`` is
+    the address of its machine code. It takes long to compile and many problems never need it: with address 0 the run
+    ends with NEEDS_NEWTON steps when it would be tried, and is to be repeated with the address.
     """
     n = beta.shape[0]
     kind = score.dtype.type
@@ -74,9 +74,8 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
     grow, shrink, diagonal = parts[:n], parts[n : 2 * n], parts[2 * n :]
     for k in range(n):
         diagonal[k] = K[k, k] + kind(ridge[k])
-    ends = np.empty(3, np.int64)
-    ends[0], ends[1], ends[2] = 0, first_group, n
-    ups, lows, tops = np.empty(2, score.dtype), np.empty(2, score.dtype), np.empty(2, np.int64)
+    n_groups = ends.shape[0] - 1
+    ups, lows, tops = np.empty(n_groups, score.dtype), np.empty(n_groups, score.dtype), np.empty(n_groups, np.int64)
     steps, stuck, unbounded, rescan = 0, 0, False, True
     wait, free_steps, last_newton, gained, rounding = WAIT, 0, 0, 0.0, 0.0
     cost = _newton_cost(beta, lower, upper)
@@ -85,12 +84,15 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         if rescan:  # all members, at the start and after Newton's step
             for k in range(n):
                 _set_addends(k, beta, lower, upper, l1, grow, shrink)
-            for h in range(2):
+            for h in range(n_groups):
                 ups[h], tops[h], lows[h] = update_scores(
                     score, score, score, kind(0.0), grow, shrink, ends[h], ends[h + 1]
                 )
             rescan = False
-        h = 0 if ups[0] - lows[0] >= ups[1] - lows[1] else 1
+        h = 0
+        for g in range(1, n_groups):
+            if ups[g] - lows[g] > ups[h] - lows[h]:
+                h = g
         violation = ups[h] - lows[h]
         if not violation > tol or steps >= max_steps:
             break
@@ -98,7 +100,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
             if newton == 0:
                 memory[0] = 0.0
                 return NEEDS_NEWTON, float(violation), False
-            newton_gain = call_newton(newton, K, beta, score, lower, upper, l1, ridge, first_group)
+            newton_gain = call_newton(newton, K, beta, score, lower, upper, l1, ridge, ends)
             # if it gained less than pair steps in the same time, it is tried half as often
             wait = WAIT if newton_gain * (steps - last_newton) > gained * cost else min(2.0 * wait, LONGEST_WAIT)
             steps += 1
@@ -156,7 +158,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
         score[j] += kind(ridge[j] * step)
         _set_addends(i, beta, lower, upper, l1, grow, shrink)
         _set_addends(j, beta, lower, upper, l1, grow, shrink)
-        for h in range(2):
+        for h in range(n_groups):
             ups[h], tops[h], lows[h] = update_scores(score, K[i], K[j], kind(step), grow, shrink, ends[h], ends[h + 1])
         steps += 1
     memory[0] = 0.0
@@ -167,22 +169,24 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, first_group, tol, max_s
 def solve_members(members, block, program, beta, F, tol, max_steps, newton, room, score, change):
     """Solve a working set to tol: (steps, gain of the objective, whether it is unbounded).
 
-    ``members`` are variables, those of the first group first; ``block`` is their matrix. ``room`` (six rows) and
+    ``members`` are variables, those of a group side by side; ``block`` is their matrix. ``room`` (six rows) and
     ``score``, whose dtype is the precision of the scores, are scratch space. Fills ``change`` with the change of each
     member. Edits beta, unless the steps are NEEDS_NEWTON (see `solve_block`).
     """
     m = members.shape[0]
     b, start, l1, ridge = room[0, :m], room[1, :m], room[2, :m], room[3, :m]
     lower, upper, score = room[4, :m], room[5, :m], score[:m]
-    n_first = np.int64(0)  # a literal would compile the callee twice
+    ends, n_groups = np.zeros(m + 2, np.int64), 0
     for t in range(m):
         v = members[t]
         b[t], l1[t], ridge[t] = beta[v], program.l1[v], program.ridge[v]
         lower[t], upper[t] = program.lower[v], program.upper[v]
         start[t] = program.linear[v] - F[program.sample[v]] - ridge[t] * b[t]
         score[t] = start[t]
-        n_first += program.group[v] == 0
-    steps, _, unbounded = solve_block(block, b, score, lower, upper, l1, ridge, n_first, tol, max_steps, newton)
+        n_groups += t == 0 or program.group[v] != program.group[members[t - 1]]
+        ends[n_groups] = t + 1
+    ends = ends[: max(1, n_groups) + 1]
+    steps, _, unbounded = solve_block(block, b, score, lower, upper, l1, ridge, ends, tol, max_steps, newton)
     if steps == NEEDS_NEWTON:
         return steps, 0.0, False
     gained = 0.0

@@ -10,6 +10,7 @@ all of this stalls, the interior-point method gives a new start.
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ class DenseRun:
         self._order: Any = slice(None)
         self._block = K
         sample = np.arange(n) if qp.sample is None else qp.sample
-        if self._null or qp.n_groups == 2 or qp.sample is not None:
-            # the first group first; a program without sums gets a null sample
+        if self._null or qp.n_groups > 1 or qp.sample is not None:
+            # the variables of a group side by side; a program without sums gets a null sample
             self._order = np.argsort(qp.group, kind="stable")
             sample = sample[self._order]
             self._block = np.zeros((n + self._null, n + self._null), K.dtype)
@@ -83,7 +84,8 @@ class DenseRun:
             self._linear, self._l1, self._ridge, self._lower, self._upper,
         )  # fmt: skip
         self._room, self._change = np.empty((6, n + self._null)), np.empty(n + self._null)
-        self._first_group = n + self._null if qp.n_groups < 2 else int(np.count_nonzero(qp.group == 0))
+        sizes = np.bincount(qp.group) if qp.n_groups > 1 else np.array([n + self._null])
+        self._ends = np.concatenate([[0], np.cumsum(sizes)])
         self.F = matrix_product(self.K, self.qp, self.beta)
 
     def _column(self, values: Vector, extra: float) -> Vector:
@@ -196,8 +198,9 @@ class DenseRun:
         up = np.where(b < self._upper, score - np.where(b >= 0, self._l1, -self._l1), -np.inf)
         low = np.where(b > self._lower, score + np.where(b <= 0, self._l1, -self._l1), np.inf)
         apart = [
-            (up[group] < low[group].min(initial=np.inf)) & (low[group] > up[group].max(initial=-np.inf))
-            for group in (slice(None, self._first_group), slice(self._first_group, None))
+            (up[first:last] < low[first:last].min(initial=np.inf))
+            & (low[first:last] > up[first:last].max(initial=-np.inf))
+            for first, last in pairwise(self._ends)
         ]
         members = np.flatnonzero(~np.concatenate(apart))
         return members if len(members) <= self.plan.most_unsettled * len(b) else None
@@ -234,7 +237,8 @@ class DenseRun:
         free = np.flatnonzero((b > lower) & (b < upper) & ((b != 0) | (l1 == 0)))
         if len(free) < 2:
             return
-        groups = [members for members in (free < self._first_group, free >= self._first_group) if members.any()]
+        groups = [(free >= first) & (free < last) for first, last in pairwise(self._ends)]
+        groups = [members for members in groups if members.any()]
         m = len(free)
         score = (self._linear - K @ b - ridge * b - l1 * np.sign(b))[free]
         K_free = K[np.ix_(free, free)].astype(np.float64)

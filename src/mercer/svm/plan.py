@@ -71,7 +71,7 @@ FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
 # most members of a working set in a search, where the matrix is stored and rows cost nothing; see CACHE_CONFLICT
 CHAIN_SET_UP_TO = 1528
-# smallest working set: a pair for each of two groups
+# smallest working set: a pair for each of two groups; for more groups, a pair for each
 FEWEST_MEMBERS = 4
 # entries of a column of a block compete for the same cache sets if the row length is a multiple of this
 CACHE_CONFLICT = 128
@@ -261,7 +261,7 @@ def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, beg
     # the rows of one working set must fit in the budget
     budget = max(options.budget, options.costly_budget if costly else 0)
     size = working_set_size(qp, options)
-    size = int(max(min(FEWEST_MEMBERS, size), min(size, budget // max(1, n * itemsize))))
+    size = int(max(min(max(FEWEST_MEMBERS, 2 * qp.n_groups), size), min(size, budget // max(1, n * itemsize))))
     kept_rows = min(n, max(min(size, n) * n, min(n * n, budget // itemsize)) // max(1, n))
     keeps_active = costly and kept_rows >= KEPT_SHARE * n
     # if all rows fit the budget, shrinking a few thousand samples saves less than activating them again costs
@@ -286,7 +286,7 @@ def working_set_size(qp: BoxQP, options: Options) -> int:
     size = options.working_set or max(SMALLEST_SET, min(LARGEST_SET, qp.n_vars // VARIABLES_PER_MEMBER))
     if not options.working_set and size % CACHE_CONFLICT == 0:
         size -= CACHE_CONFLICT // 16
-    return min(max(FEWEST_MEMBERS, size), qp.n_vars + (qp.n_groups == 0))
+    return min(max(FEWEST_MEMBERS, 2 * qp.n_groups, size), qp.n_vars + (qp.n_groups == 0))
 
 
 def in_double(plan: Plan, data: Data, qp: BoxQP, options: Options, left: float, rescue: bool) -> Plan:

@@ -37,7 +37,7 @@ from mercer.validation import (
 )
 
 
-class _Machine(NamedTuple):
+class Machine(NamedTuple):
     """A fitted kernel machine with its training data, shared by all its problems."""
 
     kind: Kind
@@ -71,7 +71,7 @@ class FittedProblem(NamedTuple):
     thresholds : one per group of variables.
     """
 
-    machine: _Machine
+    machine: Machine
     labels: tuple[Any, ...]
     rows: Vector
     problem: DualProblem
@@ -92,16 +92,16 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
             "certify for its distance from the optimum."
         )
     data = training_data(estimator, X)
-    machine = _Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
+    machine = Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
     weight = validate_weights(sample_weight, data.n, X)
-    coef = _coefficients(machine, weight)
+    coef = coefficients(machine, weight)
     if kind.name in ("SVC", "NuSVC"):
         return _pairs(machine, codes_of(estimator, y), weight, coef)
     rows = np.flatnonzero(weight > 0)
     is_novelty = kind.name == "OneClassSVM"
     target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
     problem = machine.problem(target[rows], C * weight[rows])
-    return [_fitted_problem(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
+    return [fitted_problem(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
 
 
 def training_data(estimator: Any, X: Any) -> Data:
@@ -125,7 +125,7 @@ def training_data(estimator: Any, X: Any) -> Data:
     return data
 
 
-def _coefficients(machine: _Machine, weight: Vector) -> Matrix:
+def coefficients(machine: Machine, weight: Vector) -> Matrix:
     """The dual coefficients in LIBSVM's layout, one column for each training sample."""
     support = np.asarray(machine.estimator.support_, dtype=np.intp)
     if machine.kind.package == "sklearn":
@@ -147,7 +147,7 @@ def _dense(coef: Any) -> Matrix:
     return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
 
 
-def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
+def _pairs(machine: Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
     """One problem per pair of classes i < j, with i positive.
 
     The coefficients of class i are in row j − 1, those of class j in row i.
@@ -170,13 +170,14 @@ def _pairs(machine: _Machine, codes: Vector, weight: Vector, coef: Matrix) -> li
         if abs(target.sum()) < len(rows):
             beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
             names = tuple(estimator.classes_[labels[[i, j]]].tolist())
-            found.append(_fitted_problem(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
+            found.append(fitted_problem(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
     return found
 
 
-def _fitted_problem(
-    machine: _Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
+def fitted_problem(
+    machine: Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
 ) -> FittedProblem:
+    """The problem with the dual variables that published coefficients and an intercept stand for."""
     program = _dual_variables(problem, beta, machine.product(rows, beta), b)
     return FittedProblem(machine, labels, rows, problem, *program)
 

@@ -1,0 +1,1 @@
+"""Machines that enclose the samples: the smallest ball in feature space."""

@@ -1,0 +1,1 @@
+"""Machines that order the samples: ordered classes, rankings, survival times."""

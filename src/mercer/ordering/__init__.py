@@ -1,0 +1,1 @@
+"""Machines that order samples: ordered thresholds, and losses over pairs."""
