@@ -90,7 +90,7 @@ def test_residuals_and_bound(gamma, cache_size):
 
 def test_smooth_kernels_need_no_matrix():
     """A kernel matrix of low rank is factorised: no product with the matrix, and the same components."""
-    X = np.random.default_rng(0).normal(size=(1500, 2))
+    X = np.random.default_rng(0).normal(size=(1000, 2))
     quick = KernelPCA(4, kernel="rbf", gamma=0.05).fit(X)
     dense = KernelPCA(4, kernel="rbf", gamma=0.05, eigen_solver="dense").fit(X)
     assert quick.n_products_ == 0

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._compiled.blas import blas_threads, one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, fit_context
 from mercer.estimators.base import keep_parameters, warn_user
+from mercer.estimators.kernel_ridge import domain_of_ridge
 from mercer.estimators.transformers.pre_images import PRE_IMAGES, PreImages, ridge_coefficients
 from mercer.estimators.transformers.training_gram import KERNEL_PARAMETERS, TrainingGram
 from mercer.exceptions import InvalidInputError
@@ -32,7 +33,7 @@ from mercer.gram.operator import GramOperator, product
 from mercer.gram.products import FactorMatrix, StoredMatrix, TiledMatrix, fits, products_of
 from mercer.kernels import Gaussian
 from mercer.kernels.features import Features, Matrix, Vector
-from mercer.validation import domain_of, is_pairwise, thread_count
+from mercer.validation import is_pairwise, thread_count
 
 # an eigenvalue below -this share of the largest means that K is not positive semidefinite; one below the second is 0
 NEGATIVE, ZERO = 1e-5, 1e-12
@@ -398,9 +399,9 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             return
         if hasattr(X, "tocsr"):
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
-        if domain_of(self._kernel) != "vectors" and not callable(self.kernel):
+        if domain_of_ridge(self.kernel) != "vectors":
             raise InvalidInputError(
-                f"fit_inverse_transform needs a kernel on vectors, but {self._kernel!r} compares {domain_of(self._kernel)}. "
+                f"fit_inverse_transform needs a kernel on vectors, but {self._kernel!r} compares {self._kernel.domain}. "
                 "Use fit_inverse_transform=False."
             )
         if self.pre_image != "ridge" and not (isinstance(self._kernel, Gaussian) and np.isscalar(self._kernel.gamma)):
