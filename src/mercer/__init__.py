@@ -29,6 +29,7 @@ _NAMES = {
     "mercer.estimators.mkl.mkl_regressor": ("MKLRegressor",),
     "mercer.estimators.clusters.kernel_kmeans": ("KernelKMeans",),
     "mercer.estimators.clusters.spectral_clustering": ("SpectralClustering",),
+    "mercer.estimators.transformers.kernel_cca": ("KernelCCA",),
     "mercer.estimators.transformers.kernel_pca": ("KernelPCA",),
     "mercer.estimators.transformers.nystroem": ("Nystroem",),
     "mercer.estimators.transformers.random_features": ("RandomFeatures",),

@@ -241,8 +241,8 @@ def test_bad_input():
         KernelPCA(2, fit_inverse_transform=True, alpha=0.0).fit(X)
     with pytest.raises(ValueError, match="Input X contains NaN"):
         KernelPCA().fit(np.full((3, 2), np.nan))
-    with pytest.raises(ValueError, match="needs to be preprocessed|not finite"):
-        KernelPCA(1, kernel="poly", degree=300).fit(1e3 * X)
+    with pytest.raises(ValueError, match="not finite"):
+        KernelPCA(1, kernel="poly", degree=3000).fit(10 * X)
     with pytest.raises(InvalidInputError, match=r"A KernelPCA has no certificate\."):
         certify(KernelPCA(2).fit(X), X)
 

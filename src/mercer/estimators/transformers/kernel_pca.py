@@ -29,7 +29,7 @@ from mercer.gram.eigenpairs import (
     prefers_dense,
 )
 from mercer.gram.low_rank import BLOCK, LowRank, pivoted_cholesky
-from mercer.gram.operator import GramOperator, product
+from mercer.gram.operator import GramOperator, check_finite, product
 from mercer.gram.products import FactorMatrix, StoredMatrix, TiledMatrix, fits, products_of
 from mercer.kernels import Gaussian
 from mercer.kernels.features import Features, Matrix, Vector
@@ -211,7 +211,7 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         X, gram = self._training_gram(X)
         self._check_pre_image(X)
         self.gamma_ = self._gamma_number(X)
-        with one_blas_thread():
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             (self._fit_exact if self.landmarks is None else self._fit_landmarks)(X, gram)
         self.__dict__.pop("_pre_images", None)
         if self.fit_inverse_transform:
@@ -335,6 +335,7 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _publish(self, found: Eigenpairs, trace: float) -> Vector:
         """Set the eigenvalues and eigenvectors, without noise and with scikit-learn's signs, which are returned."""
+        check_finite(found.values)
         values = np.where(np.abs(found.values) <= ZERO * np.abs(found.values).max(initial=0.0), 0.0, found.values)
         if values.min() < -NEGATIVE * max(values.max(), 0.0):
             raise InvalidInputError(
