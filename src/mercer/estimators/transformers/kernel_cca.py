@@ -22,6 +22,7 @@ from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import GramOperator, check_finite, product
 from mercer.gram.products import fits
 from mercer.kernels import Kernel
+from mercer.kernels.domains import is_objects
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
 from mercer.validation import is_pairwise, square_matrix, thread_count
 
@@ -177,9 +178,9 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
         y = Y if y is None else y
         if y is None:
             raise InvalidInputError("KernelCCA requires y to be passed, but the target y is None.")
-        X, gram = self._training_gram(X)
-        Z, other = self._second_gram(y)
         check_consistent_length(X, y)
+        X, gram = self._training_gram(X, y if is_objects(domain_of_ridge(self.kernel_x)) else "no_validation")
+        Z, other = self._second_gram(y)
         if gram.n < 2:
             raise InvalidInputError(f"Found array with {gram.n} sample(s) while a minimum of 2 is required by KernelCCA.")
         with one_blas_thread():
@@ -312,8 +313,11 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
         )  # fmt: skip
         return scores, other - self._offset_y
 
-    def fit_transform(self, X: Any, y: Any = None, Y: Any = None) -> tuple[Matrix, Matrix]:
-        """Find the directions, and return the projections of both views, as scikit-learn's CCA does.
+    def fit_transform(self, X: Any, y: Any = None, Y: Any = None) -> Matrix:
+        """Find the directions, and return the projections of X.
+
+        scikit-learn's CCA returns those of both views, and so cannot be a step of a pipeline; here the others are
+        ``y_scores_``.
 
         Parameters
         ----------
@@ -321,11 +325,10 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
 
         Returns
         -------
-        scores : pair of ndarray of shape (n_samples, n_components)
-            The projections of X and of y.
+        x_scores : ndarray of shape (n_samples, n_components)
+            The projections of X.
         """
-        self.fit(X, y, Y)
-        return self.x_scores_, self.y_scores_
+        return self.fit(X, y, Y).x_scores_
 
     def score(self, X: Any, y: Any = None, Y: Any = None) -> float:
         """The mean correlation of the projections of these samples.

@@ -81,9 +81,9 @@ class TrainingGram(KernelParameters):
         set_input_tags(tags.input_tags, domain_of_ridge(self.kernel))
         return tags
 
-    def _training_gram(self, X: Any) -> tuple[Any, GramOperator]:
+    def _training_gram(self, X: Any, y: Any = None) -> tuple[Any, GramOperator]:
         """Validate training samples, bind the kernel to them, and return both. Sets the kernel."""
-        X, _ = validate_samples(self, X, None, reset=True, domain=domain_of_ridge(self.kernel))
+        X, _ = validate_samples(self, X, y, reset=True, domain=domain_of_ridge(self.kernel))
         kernel = resolve_pairwise(self.kernel, self)
         if is_pairwise(kernel):
             square_matrix(X)
