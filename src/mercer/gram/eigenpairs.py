@@ -4,7 +4,8 @@
 
 Block Lanczos iteration with thick restarts: an orthonormal basis Q grows by the residuals A v − θ v of the Ritz pairs
 that are not yet accurate, and is replaced by its best Ritz vectors when it is full (Saad, *Numerical Methods for Large
-Eigenvalue Problems*, 2nd ed., sections 6.5 and 7.3; Stathopoulos & Saad, 1998). A block of columns costs hardly more than
+Eigenvalue Problems*, 2nd ed., sections 6.5 and 7.3; Stathopoulos & Saad, 1998). A block of columns costs hardly more
+than
 one column, since a product with a stored matrix takes the time of reading it. AQ is stored, too, so that residuals are
 those of the matrix itself and not of a recurrence. Small matrices, and many eigenvalues, are left to LAPACK.
 """
@@ -84,7 +85,8 @@ def largest_eigenpairs(
     max_rounds: int | None = None,
     start: Matrix | None = None,
 ) -> Eigenpairs:
-    """The ``count`` largest eigenvalues of the matrix with this product, until residuals are at most tol times the first.
+    """The ``count`` largest eigenvalues of the matrix with this product, until residuals are at most tol times the "
+    "first.
 
     tol=0 is the smallest tolerance that rounding allows. ``start``: columns that are tried first.
     """

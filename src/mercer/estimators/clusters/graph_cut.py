@@ -18,7 +18,7 @@ from scipy.spatial import cKDTree
 
 from mercer.exceptions import InvalidInputError
 from mercer.gram.eigenpairs import dense_eigenpairs, largest_eigenpairs, prefers_dense
-from mercer.gram.products import Products, StoredMatrix
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 
 # up to this many features a tree finds neighbours faster than all distances
@@ -40,8 +40,8 @@ class Embedding(NamedTuple):
     converged: bool
 
 
-def embed(W: Products | Any, count: int, tol: float, random: Any) -> Embedding:
-    """The eigenvectors of the ``count`` smallest eigenvalues of the normalised Laplacian of a graph."""
+def embed(W: Any, count: int, tol: float, random: Any) -> Embedding:
+    """The eigenvectors of the ``count`` smallest eigenvalues of L for a graph, as a sparse matrix or as `Products`."""
     is_sparse = sp.issparse(W)
     n = W.shape[0] if is_sparse else W.n
     loops = W.diagonal() if is_sparse else W.diagonal
@@ -118,8 +118,8 @@ def given_neighbour_graph(distances: Any, n_neighbors: int) -> Any:
             )
         rows.append(np.full(n_neighbors, i))
         columns.append(nearest[:n_neighbors])
-    i, j = np.concatenate(rows), np.concatenate(columns)
-    C = sp.coo_array((np.ones(len(i)), (i, j)), shape=distances.shape).tocsr()
+    from_, to = np.concatenate(rows), np.concatenate(columns)
+    C = sp.coo_array((np.ones(len(to)), (from_, to)), shape=distances.shape).tocsr()
     return sp.csr_array(0.5 * (C + C.T))
 
 

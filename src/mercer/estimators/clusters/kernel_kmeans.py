@@ -39,8 +39,8 @@ class KernelKMeans(TrainingGram, ClusterMixin, BaseEstimator):  # type: ignore[m
     n_clusters : int, default=8
         Number of clusters.
     kernel : str, callable or Kernel, default="rbf"
-        A name from scikit-learn, "precomputed", an expression, a kernel object, or a function of two samples. "linear" is
-        ordinary k-means.
+        A name from scikit-learn, "precomputed", an expression, a kernel object, or a function of two samples. "linear"
+        is ordinary k-means.
     gamma : float, "scale" or "auto", default="scale"
         Parameter of the named kernels.
     degree, coef0 : float, default=3, 1
@@ -183,8 +183,8 @@ class KernelKMeans(TrainingGram, ClusterMixin, BaseEstimator):  # type: ignore[m
         given = np.asarray(self.init)
         if given.shape != (K.n,) or given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= k:
             raise InvalidInputError(
-                f"init has the shape {given.shape} and the type {given.dtype}: give a label from 0 to {k - 1} for each of "
-                f"the {K.n} samples, or 'k-means++'."
+                f"init has the shape {given.shape} and the type {given.dtype}: give a label from 0 to {k - 1} for "
+                f"each of the {K.n} samples, or 'k-means++'."
             )
         return [given.astype(np.intp)]
 

@@ -2,10 +2,10 @@
 
     min over partitions   Σ_c Σ_{i in c} wᵢ |φ(xᵢ) − m_c|²,     m_c = Σ_{i in c} wᵢ φ(xᵢ) / Σ_{i in c} wᵢ
 
-Starts are drawn by k-means++ (Arthur & Vassilvitskii, 2007) and improved by Lloyd's iteration, which needs only products
-with K (Dhillon, Guan & Kulis, *Kernel k-means, spectral clustering and normalized cuts*, 2004). All starts share each
-product. When few samples move, only their columns of K are read. The best start is improved by moves of single samples.
-"""
+Starts are drawn by k-means++ (Arthur & Vassilvitskii, 2007) and improved by Lloyd's iteration, which needs only
+products with K (Dhillon, Guan & Kulis, *Kernel k-means, spectral clustering and normalized cuts*, 2004). All starts
+share each product. When few samples move, only their columns of K are read. The best start is improved by moves of
+single samples. """
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ class _Run:
         """Assign each sample to the nearest mean; the sums belong to the labels before."""
         inner, squares = self.geometry()
         rows = np.arange(self.K.n)
-        own = self.K.diagonal - 2.0 * inner[rows, self.labels] + np.where(np.isfinite(squares), squares, 0.0)[self.labels]
+        own = (
+            self.K.diagonal - 2.0 * inner[rows, self.labels] + np.where(np.isfinite(squares), squares, 0.0)[self.labels]
+        )
         inertia = float(self.weight @ np.maximum(own, 0.0))
         least = max(ROUNDING * float(self.weight @ np.abs(self.K.diagonal)), tol * inertia)
         if self.inertia - inertia <= least and self.n_iter > 0:

@@ -194,13 +194,17 @@ class SpectralClustering(TrainingGram, ClusterMixin, BaseEstimator):  # type: ig
             X, _ = validate_vectors(self, X, None, reset=True)
             if name != "nearest_neighbors" and X.shape[0] != X.shape[1]:
                 square_matrix(np.empty(X.shape))
-            check_count("n_neighbors", int(self.n_neighbors) if name != "precomputed" else 1, X.shape[0], "it counts them")
+            check_count(
+                "n_neighbors", int(self.n_neighbors) if name != "precomputed" else 1, X.shape[0], "it counts them"
+            )
             if name == "precomputed":
                 if not sp.issparse(X):
                     square_matrix(X)
                 W = sp.csr_array(X) if sp.issparse(X) else X
             else:
-                W = (neighbour_graph if name == "nearest_neighbors" else given_neighbour_graph)(X, int(self.n_neighbors))
+                W = (neighbour_graph if name == "nearest_neighbors" else given_neighbour_graph)(
+                    X, int(self.n_neighbors)
+                )
             self.affinity_matrix_ = W
             return W if sp.issparse(W) else StoredMatrix(np.asarray(W, np.float64), thread_count(self.n_jobs))
         _, gram = self._training_gram(X)

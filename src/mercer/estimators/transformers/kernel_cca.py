@@ -24,10 +24,13 @@ from mercer.gram.products import fits
 from mercer.kernels import Kernel
 from mercer.kernels.domains import is_objects
 from mercer.kernels.features import Features, Matrix, Vector, take_samples
+from mercer.kernels.user_defined import PrecomputedFeatures
 from mercer.validation import is_pairwise, square_matrix, thread_count
 
 # the factor of a kernel matrix is exact when it loses at most this share of the trace
 EXACT = 1e-12
+# a diagonal entry of the rest below this share of the mean one is more than rounding
+INDEFINITE = 1e-6
 
 
 class View(NamedTuple):
@@ -47,9 +50,9 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
 
     C are the covariances of φ_x(x) and φ_y(y), for any two kernels: on vectors, strings, graphs, … (Hardoon, Szedmak &
     Shawe-Taylor, 2004; Bach & Jordan, 2002). Each kernel matrix is factorised, K = LL', by pivoted Cholesky, exactly or
-    at landmarks; the problem is then the singular value decomposition of R_x^(-T) C_xy R_y^(-1) with R'R = C + κI. There
-    is no duality gap, since nothing convex is minimised; ``residuals_`` has the error of each pair of directions in the
-    generalised eigenvalue problem.
+    at landmarks; the problem is then the singular value decomposition of R_x^(-T) C_xy R_y^(-1) with R'R = C + κI.
+    There is no duality gap, since nothing convex is minimised; ``residuals_`` has the error of each pair of directions
+    in the generalised eigenvalue problem.
 
     Parameters
     ----------
@@ -182,17 +185,18 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
         X, gram = self._training_gram(X, y if is_objects(domain_of_ridge(self.kernel_x)) else "no_validation")
         Z, other = self._second_gram(y)
         if gram.n < 2:
-            raise InvalidInputError(f"Found array with {gram.n} sample(s) while a minimum of 2 is required by KernelCCA.")
+            raise InvalidInputError(
+                f"Found array with {gram.n} sample(s) while a minimum of 2 is required by KernelCCA."
+            )
         with one_blas_thread():
             views = [self._factorise(g, name) for g, name in ((gram, "X"), (other, "Y"))]
             self._solve(views, gram.n)
         self.lost_trace_ = tuple(view.lost for view in views)
-        self.X_fit_, self.Y_fit_ = (
-            kept_samples(samples, view) for samples, view in zip((X, Z), views, strict=True)
-        )
+        self.X_fit_, self.Y_fit_ = (kept_samples(samples, view) for samples, view in zip((X, Z), views, strict=True))
         self._keep(self.X_fit_, views[0].features)
         self._training_y = TrainingSamples(views[1].kernel, self.Y_fit_)
-        self._training_y._features = views[1].features
+        second = views[1].features
+        self._training_y._features = second.without_matrix() if isinstance(second, PrecomputedFeatures) else second
         return self
 
     def _second_samples(self, y: Any) -> Any:
@@ -228,10 +232,11 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
             )
         rank = n if self.landmarks is None else min(n, int(self.landmarks))
         found = pivoted_cholesky(gram, rank, EXACT * total)
-        if self.landmarks is None and not found.exact and found.rest > 1e-6 * max(total, 0.0):
+        left = gram.diagonal() - np.einsum("ij,ij->i", found.L, found.L)
+        if left.min(initial=0.0) < -INDEFINITE * max(total, 0.0) / n:
             raise InvalidInputError(
-                f"The kernel matrix of {name} is not positive semidefinite: its factor ends at {found.L.shape[1]} columns "
-                f"and loses {found.rest:.3g} of the trace {total:.3g}. Use another kernel, or mercer.repair_mercer."
+                f"The kernel matrix of {name} is not positive semidefinite: a diagonal entry of what its factor "
+                f"leaves is {left.min():.3g}. Use another kernel, or mercer.repair_mercer."
             )
         L, pivots = found.L, found.pivots
         if len(pivots) == 0:  # the kernel is 0
@@ -246,8 +251,8 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
 
     def _kappas(self) -> tuple[float, float]:
         given = self.regularization
-        pair = (given, given) if isinstance(given, Real) else tuple(given)
-        if len(pair) != 2 or not all(isinstance(v, Real) and np.isfinite(v) and v > 0 for v in pair):
+        pair: tuple[Any, ...] = (given, given) if isinstance(given, Real) else tuple(given)
+        if len(pair) != 2 or not all(isinstance(v, Real) and 0 < float(v) < np.inf for v in pair):
             raise InvalidInputError(
                 f"regularization={given!r} was given: it must be a positive number, or two of them, for X and for Y."
             )

@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_array, check_random_state
@@ -48,15 +47,15 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     kernel k̃ (Schölkopf, Smola & Müller, 1998). Any kernel will do: on vectors, strings, graphs, …. Parameters and
     attributes have the same meaning as in scikit-learn, and so have the signs.
 
-    There is no duality gap, since nothing convex is minimised; instead ``residuals_`` has |HKHv − λv| of each component,
-    so that an eigenvalue of the matrix lies within this distance of each of ``eigenvalues_``, and
+    There is no duality gap, since nothing convex is minimised; instead ``residuals_`` has |HKHv − λv| of each
+    component, so that an eigenvalue of the matrix lies within this distance of each of ``eigenvalues_``, and
     ``next_eigenvalue_bound_`` bounds all eigenvalues that were left out.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of components. None keeps all whose eigenvalue is not zero, which needs the whole kernel matrix and a time
-        that grows with the cube of n_samples.
+        Number of components. None keeps all whose eigenvalue is not zero, which needs the whole kernel matrix and a
+        time that grows with the cube of n_samples.
     kernel : str, callable or Kernel, default="linear"
         A name from scikit-learn, "precomputed", an expression, a kernel object, or a function of two samples.
     gamma : float, "scale" or "auto", default=None
@@ -107,7 +106,8 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Its eigenvectors, as columns of length 1.
     residuals_ : ndarray of shape (n_components,)
-        The norms |HKHv − λv|, in float64, or bounds of them where a factor of K was enough. With landmarks, those of the matrix of the landmarks' features.
+        The norms |HKHv − λv|, in float64, or bounds of them where a factor of K was enough. With landmarks, those of
+        the matrix of the landmarks' features.
     next_eigenvalue_bound_ : float
         No other eigenvalue of HKH is larger. If it is below the last of ``eigenvalues_``, no component was missed.
     explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -402,7 +402,8 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             raise NotImplementedError("Inverse transform not implemented for sparse matrices!")
         if domain_of_ridge(self.kernel) != "vectors":
             raise InvalidInputError(
-                f"fit_inverse_transform needs a kernel on vectors, but {self._kernel!r} compares {self._kernel.domain}. "
+                f"fit_inverse_transform needs a kernel on vectors, but {self._kernel!r} compares "
+                f"{self._kernel.domain}. "
                 "Use fit_inverse_transform=False."
             )
         if self.pre_image != "ridge" and not (isinstance(self._kernel, Gaussian) and np.isscalar(self._kernel.gamma)):
@@ -423,8 +424,8 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         gram = GramOperator(self._kernel, self._kernel.prepare(Z, np.float64), thread_count(self.n_jobs))
         if not fits(len(Z), self.cache_size):
             raise InvalidInputError(
-                f"pre_image='ridge' needs a matrix of {len(Z):,} × {len(Z):,} numbers, more than cache_size allows. Set "
-                "landmarks, use pre_image='distances' with a Gaussian kernel, or raise cache_size."
+                f"pre_image='ridge' needs a matrix of {len(Z):,} × {len(Z):,} numbers, more than cache_size allows. "
+                "Set landmarks, use pre_image='distances' with a Gaussian kernel, or raise cache_size."
             )
         with blas_threads(gram.n_threads):
             self.dual_coef_ = ridge_coefficients(gram.dense(), float(self.alpha), np.asarray(self.X_fit_, np.float64))
@@ -451,8 +452,8 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         given = check_array(X, dtype=[np.float64, np.float32], accept_sparse="csr", estimator=self)
         if given.shape[1] != len(self.eigenvalues_):
             raise InvalidInputError(
-                f"X has {given.shape[1]} columns, but there are {len(self.eigenvalues_)} components: pass what transform "
-                "returns."
+                f"X has {given.shape[1]} columns, but there are {len(self.eigenvalues_)} components: pass what "
+                "transform returns."
             )
         threads = thread_count(self.n_jobs)
         if self.pre_image == "ridge":
@@ -464,9 +465,7 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def _pre_image_finder(self) -> PreImages:
         features: Features = self._training.features()
         assert isinstance(self._kernel, Gaussian)
-        return PreImages(
-            self._kernel, np.asarray(self.X_fit_, np.float64), features, self._coef, self._mean_coef
-        )
+        return PreImages(self._kernel, np.asarray(self.X_fit_, np.float64), features, self._coef, self._mean_coef)
 
 
 def divided(vectors: Matrix, lengths: Vector) -> Matrix:

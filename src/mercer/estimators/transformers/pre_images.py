@@ -15,6 +15,7 @@ from scipy import linalg
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
 from mercer.kernels import Gaussian
+from mercer.kernels.base import gamma_number
 from mercer.kernels.features import Features, Matrix, Vector
 
 PRE_IMAGES = ("ridge", "fixed_point", "distances")
@@ -64,7 +65,7 @@ class PreImages(NamedTuple):
         """Place each pre-image by its distances in feature space from the nearest training samples."""
         inner = product(self.kernel, self.features, self.features, np.ascontiguousarray(C.T), n_threads).T
         square = np.einsum("ij,ij->i", C, inner)
-        gamma = float(self.kernel.gamma)
+        gamma = gamma_number(self.kernel, self.kernel.gamma)
         count = min(NEIGHBOURS, len(self.samples))
         out = np.empty((len(C), self.samples.shape[1]))
         for row, (values, length) in enumerate(zip(inner, square, strict=True)):

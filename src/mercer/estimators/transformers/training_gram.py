@@ -132,8 +132,8 @@ class TrainingGram(KernelParameters):
         """Keep the samples that new ones are compared with."""
         self._training = TrainingSamples(self._kernel, samples)
         if prepared is not None:
-            plain = isinstance(prepared, PrecomputedFeatures)
-            self._training._features = prepared.without_matrix() if plain else prepared
+            is_matrix = isinstance(prepared, PrecomputedFeatures)
+            self._training._features = prepared.without_matrix() if is_matrix else prepared  # type: ignore[attr-defined]
 
 
 def check_count(name: str, count: int, n: int, what: str) -> None:
