@@ -15,11 +15,12 @@ from mercer import KernelCCA, KernelKMeans, SpectralClustering
 
 X, y = make_moons(400, noise=0.06, random_state=0)
 plain = KernelKMeans(n_clusters=2, kernel="linear", random_state=0).fit(X)
-spectral = SpectralClustering(n_clusters=2, n_components=6, gamma=30.0, random_state=0).fit(X)
+spectral = SpectralClustering(n_clusters=2, gamma=30.0, random_state=0).fit(X)
 for name, labels in (("k-means", plain.labels_), ("spectral", spectral.labels_)):
     print(f"{name}: adjusted Rand index {adjusted_rand_score(y, labels):.2f}")
 assert adjusted_rand_score(y, spectral.labels_) == 1.0 > adjusted_rand_score(y, plain.labels_)
-print("smallest eigenvalues of the Laplacian:", spectral.eigenvalues_.round(4))
+five = SpectralClustering(n_clusters=5, gamma=30.0, random_state=0).fit(X)
+print("smallest eigenvalues of the Laplacian:", five.eigenvalues_.round(4))
 
 # %%
 # Two views of the same samples: the first is a place on a spiral, the second the time at which it was passed. No

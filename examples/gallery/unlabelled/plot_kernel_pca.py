@@ -21,13 +21,14 @@ assert pca.residuals_.max() < 1e-7 * pca.eigenvalues_[0]
 
 # %%
 # The same directions for digits. A point of their span has no digit that is mapped to it exactly: ``pre_image`` says
-how # the closest one is found, here by its distances to the training digits.
+# how the closest one is found, here by its distances to the training digits.
 
 digits = load_digits().data / 16.0
 train, clean = digits[:1500], digits[1500:1508]
 noisy = clean + 0.35 * np.random.default_rng(0).normal(size=clean.shape)
-denoise = KernelPCA(n_components=32, kernel="rbf", gamma=0.02, fit_inverse_transform=True,
-pre_image="distances").fit(train) found = denoise.inverse_transform(denoise.transform(noisy))
+denoise = KernelPCA(n_components=32, kernel="rbf", gamma=0.02, fit_inverse_transform=True, pre_image="distances")
+denoise.fit(train)
+found = denoise.inverse_transform(denoise.transform(noisy))
 errors = [float(np.mean((part - clean) ** 2)) for part in (noisy, found)]
 print(f"mean squared error: {errors[0]:.3f} with noise, {errors[1]:.3f} after projection")
 assert errors[1] < 0.4 * errors[0]

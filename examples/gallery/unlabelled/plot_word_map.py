@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 from mercer import Graph, KernelKMeans, KernelPCA
 from mercer.kernels import Normalized, Spectrum, WeisfeilerLehman
 
-words = """kernel kernels kernelled margin margins marginal vector vectors vectorial
-regression regressions regressor classify classifier classifiers gradient gradients""".split()
+words = ["kernel", "kernels", "kernelled", "margin", "margins", "marginal", "vector", "vectors", "vectorial"]
+words += ["regression", "regressions", "regressor", "classify", "classifier", "classifiers", "gradient", "gradients"]
 letters = Normalized(Spectrum(1) + Spectrum(2) + Spectrum(3))
 word_map = KernelPCA(n_components=2, kernel=letters).fit_transform(words)
 word_groups = KernelKMeans(n_clusters=6, kernel=letters, random_state=0).fit(words)
