@@ -42,6 +42,7 @@ for ax, points, title in zip(left.subplots(1, 2), (X, Z), ("samples", "first two
     for label, colour in enumerate(("#0072b2", "#e69f00")):
         ax.scatter(*points[y == label].T, s=9, color=colour)
     ax.set_title(title)
+    ax.set_aspect("equal", adjustable="datalim")
     ax.set_xticks([])
     ax.set_yticks([])
 axes = right.subplots(3, 8)
