@@ -3,9 +3,8 @@
     python benchmarks/toolbox/unsupervised.py [--n 5000] [--repeats 3]
 
 CPU seconds (all threads), the median of runs in turns, on generated samples of n rows. "agree" compares the results:
-for
-components the largest difference of coordinates as a share of the largest one, for clusters the adjusted Rand index,
-for k-means the ratio of the inertias, for CCA the largest difference of correlations.
+for components the largest difference of coordinates as a share of the largest one, for clusters the adjusted Rand
+index, for k-means the ratio of the inertias, for CCA the largest difference of correlations.
 """
 
 from __future__ import annotations

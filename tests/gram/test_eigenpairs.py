@@ -81,6 +81,7 @@ def test_products(columns):
     for matrix in (StoredMatrix(K, 2), TiledMatrix(gram), FactorMatrix(factor)):
         np.testing.assert_allclose(matrix.product(V), K @ V, atol=1e-10)
         np.testing.assert_allclose(matrix.columns(np.array([3, 140])), K[:, [3, 140]], atol=1e-10)
+        np.testing.assert_allclose(matrix.part(np.array([3, 140]), V[:2]), K[:, [3, 140]] @ V[:2], atol=1e-10)
         np.testing.assert_allclose(matrix.diagonal, np.ones(150), atol=1e-10)
         assert matrix.squares() == pytest.approx((K**2).sum())
     np.testing.assert_allclose(stored_product(K, V, 1), K @ V, atol=1e-11)

@@ -34,6 +34,9 @@ class Products(Protocol):
     def columns(self, index: Vector) -> Matrix:
         """K[:, index] in float64."""
 
+    def part(self, index: Vector, V: Matrix) -> Matrix:
+        """K[:, index] V, without storing the columns."""
+
     def squares(self) -> float:
         """The sum of the squares of all entries."""
 
@@ -51,6 +54,9 @@ class StoredMatrix:
 
     def columns(self, index: Vector) -> Matrix:
         return self.K[index].T
+
+    def part(self, index: Vector, V: Matrix) -> Matrix:
+        return self.K[index].T @ V
 
     def squares(self) -> float:
         flat = self.K.ravel()
@@ -71,6 +77,10 @@ class TiledMatrix:
 
     def columns(self, index: Vector) -> Matrix:
         return self.gram.rows(self.gram.features.take(index)).T
+
+    def part(self, index: Vector, V: Matrix) -> Matrix:
+        gram = self.gram
+        return product(gram.kernel, gram.features, gram.features.take(index), V, gram.n_threads, gram.evaluations)
 
     def squares(self) -> float:
         total, step = 0.0, max(1, (1 << 24) // (8 * self.n))
@@ -93,6 +103,9 @@ class FactorMatrix:
 
     def columns(self, index: Vector) -> Matrix:
         return self.factor @ self.factor[index].T
+
+    def part(self, index: Vector, V: Matrix) -> Matrix:
+        return self.factor @ (self.factor[index].T @ V)
 
     def squares(self) -> float:
         return float(np.square(self.factor.T @ self.factor).sum())

@@ -22,8 +22,8 @@ from mercer.kernels.features import Matrix, Vector
 FEW = 0.1
 # a step must lower the inertia by more than this share of the trace, or it is rounding
 ROUNDING = 1e-13
-# moves of single samples after the last round
-MOST_MOVES = 500
+# moves of single samples after the last round: at most this many, and at most this many over n
+MOST_MOVES, MOVED_ROWS = 500, 2_000_000
 
 
 class Partition(NamedTuple):
@@ -70,7 +70,7 @@ class _Run:
         change, rows = np.zeros((len(moved), self.k)), np.arange(len(moved))
         change[rows, self.labels[moved]] = self.weight[moved]
         change[rows, self._before[moved]] -= self.weight[moved]
-        self.sums += self.K.columns(moved) @ change
+        self.sums += self.K.part(moved, change)
 
     def geometry(self) -> tuple[Matrix, Vector]:
         """<φ(xᵢ), m_c>, and |m_c|² with inf for empty clusters."""
@@ -139,7 +139,7 @@ def _move_singly(run: _Run) -> None:
         run.sums = run.K.product(run.indicator())
     rows, w = np.arange(run.K.n), run.weight
     least = ROUNDING * 1e3 * float(w @ np.abs(run.K.diagonal))
-    for _ in range(MOST_MOVES):
+    for _ in range(min(MOST_MOVES, MOVED_ROWS // run.K.n)):
         inner, squares = run.geometry()
         totals = np.bincount(run.labels, w, run.k)
         away = np.maximum(run.K.diagonal[:, None] - 2.0 * inner + np.where(np.isfinite(squares), squares, 0.0), 0.0)
