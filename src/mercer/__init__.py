@@ -32,6 +32,10 @@ _NAMES = {
     "mercer.estimators.ramp_svc": ("RampSVC",),
     "mercer.estimators.mkl.mkl_classifier": ("MKLClassifier",),
     "mercer.estimators.mkl.mkl_regressor": ("MKLRegressor",),
+    "mercer.estimators.clusters.kernel_kmeans": ("KernelKMeans",),
+    "mercer.estimators.clusters.spectral_clustering": ("SpectralClustering",),
+    "mercer.estimators.transformers.kernel_cca": ("KernelCCA",),
+    "mercer.estimators.transformers.kernel_pca": ("KernelPCA",),
     "mercer.estimators.transformers.nystroem": ("Nystroem",),
     "mercer.estimators.transformers.random_features": ("RandomFeatures",),
     "mercer.kernels": (

@@ -37,6 +37,13 @@ WITHOUT = {
     "that solution does not measure the model. loss_curve_ has the objective after each step; for an optimum use "
     "KernelRidge.",
     "KernelCentroid": "Its class means are given by a formula: nothing is minimised.",
+    "KernelCCA": "Its components are singular vectors: residuals_ says how accurate they are.",
+    "KernelKMeans": "Its problem is not convex. lower_bound_ is below the inertia of every partition, and "
+    "relative_gap_ says how far the found one can be from the best.",
+    "SpectralClustering": "The cut that it approximates is not convex. residuals_ says how accurate its eigenvectors "
+    "are.",
+    "KernelPCA": "Its components are eigenvectors: residuals_ says how accurate they are, and next_eigenvalue_bound_ "
+    "how large those may be that were left out.",
     "RampSVC": "The ramp loss is not convex, so no dual value bounds its optimum. certificate_ is that of the last "
     "convex problem, objective_ the value that was reached.",
     "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. For "

@@ -172,6 +172,9 @@ def jobs() -> dict[str, Callable[[], object]]:
         add(f"{kind}", "RampSVC", X, _noisy, 100)
         add(f"{kind}", "Nystroem", X, None, 200)
         add(f"{kind}", "RandomFeatures", X, None, 200)
+        for n in (100, 500):
+            add(f"{kind} {n}", "KernelPCA", X, None, n, n_components=3, kernel="rbf")
+            add(f"{kind} {n}", "KernelKMeans", X, None, n, n_clusters=3)
         add(f"{kind}", "MKLClassifier", X, _halves, 100)
         add(f"{kind}", "MKLRegressor", X, _curve, 100)
         for n in (100, 500):
