@@ -10,6 +10,7 @@ from typing import Any
 _NAMES = {
     "mercer.estimators.certification.certify_model": ("certify",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
+    "mercer.estimators.processes.gaussian_process_classifier": ("GaussianProcessClassifier",),
     "mercer.estimators.kernel_erm": ("KernelERM",),
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
     "mercer.estimators.kernel_ridge": ("KernelRidge",),
