@@ -74,7 +74,9 @@ _NAMES = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 # parts that are used by their own name: mercer.kernels.Gaussian
-_PARTS = {module.split(".")[1] for module in _NAMES} | {"dask", "datasets", "losses", "report", "studio", "testing"}
+_PARTS = {module.split(".")[1] for module in _NAMES} | {
+    "dask", "datasets", "losses", "report", "studio", "testing", "tests"
+}  # fmt: skip
 
 __all__ = sorted(_HOME)
 

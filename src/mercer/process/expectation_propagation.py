@@ -6,8 +6,9 @@ b = ν − S B⁻¹ S K ν. A site is right if its product with the other sites 
 the exact term times the cavity has.
 
 All sites are updated together (the order of Algorithm 3.5 is one by one, with the same fixed points): then a sweep is
-one factorisation and one inverse, and not n updates of an n × n matrix. Steps are damped when they grow. The evidence is
-(3.65), in the form of (3.73) and (3.74); its derivatives at a fixed point are ½ Σ (bb' − S B⁻¹ S)ᵢⱼ ∂Kᵢⱼ (Algorithm 5.2).
+one factorisation and one inverse, and not n updates of an n × n matrix. Steps are damped when they grow. The evidence
+is (3.65), in the form of (3.73) and (3.74); its derivatives at a fixed point are ½ Σ (bb' − S B⁻¹ S)ᵢⱼ ∂Kᵢⱼ
+(Algorithm 5.2).
 """
 
 from __future__ import annotations
