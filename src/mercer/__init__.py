@@ -11,6 +11,7 @@ _NAMES = {
     "mercer.estimators.certification.certify_model": ("certify",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
     "mercer.estimators.processes.gaussian_process_classifier": ("GaussianProcessClassifier",),
+    "mercer.estimators.processes.sparse_gaussian_process": ("SparseGaussianProcessRegressor",),
     "mercer.estimators.kernel_erm": ("KernelERM",),
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
     "mercer.estimators.kernel_ridge": ("KernelRidge",),

@@ -38,8 +38,8 @@ def conditional_independence_test(
 
     The features of (X, Z) and of Y are regressed on Z by kernel ridge regression; R = ε (M + εI)⁻¹, with M the centred
     Gram matrix of Z, maps them to residuals, with Gram matrices K̈ = R K R and L̈ = R L R. Under the hypothesis
-    these are uncorrelated, and T is asymptotically Σ λ χ² with λ the eigenvalues of (K̈ ∘ L̈) / n (Zhang, Peters, Janzing &
-    Schölkopf, *Kernel-based conditional independence test*, UAI 2011).
+    these are uncorrelated, and T is asymptotically Σ λ χ² with λ the eigenvalues of (K̈ ∘ L̈) / n (Zhang, Peters,
+    Janzing & Schölkopf, *Kernel-based conditional independence test*, UAI 2011).
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ def residual_map(M: Matrix, epsilon: float) -> Matrix:
         inverse, failed = lapack.dpotri(L, lower=1, overwrite_c=1)
     if failed:
         raise InvalidInputError(
-            "The kernel of Z is not positive semidefinite, or its values are too large for epsilon: increase epsilon or "
-            "choose another kernel_z."
+            "The kernel of Z is not positive semidefinite, or its values are too large for epsilon: increase epsilon, "
+            "or choose another kernel_z."
         )
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     return np.asarray(epsilon * inverse)

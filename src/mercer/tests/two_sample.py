@@ -74,8 +74,8 @@ def mmd_test(
         raise InvalidInputError(f"statistic={statistic!r} is not known: give 'unbiased' or 'biased'.")
     if is_pairwise(kernel):
         raise InvalidInputError(
-            "The test compares all samples of X and Y with each other, so kernel='precomputed' cannot be used. Pass the "
-            "kernel, or CallableKernel(function)."
+            "The test compares all samples of X and Y with each other, so kernel='precomputed' cannot be used. Pass "
+            "the kernel, or CallableKernel(function)."
         )
     X, Y = samples_of("X", X, kernel, 2), samples_of("Y", Y, kernel, 2)
     if hasattr(X, "shape") and hasattr(Y, "shape") and X.shape[1:] != Y.shape[1:]:
@@ -87,7 +87,7 @@ def mmd_test(
     unbiased = statistic == "unbiased"
     first = np.zeros((m + n, 1))
     first[:m] = 1.0
-    sums, observed = gram.row_sums(), 0.0
+    sums = gram.row_sums()
     observed = float(discrepancies(gram, sums, first, unbiased)[0])
     if null == "gamma":
         distribution = gamma_null(gram, m, n, unbiased)
@@ -119,17 +119,10 @@ def permuted(gram: Gram, sums: Vector, m: int, unbiased: bool, count: int, rando
     found, step = [], max(1, BATCH_BYTES // (8 * gram.n))
     for start in range(0, count, step):
         Z = np.zeros((gram.n, min(step, count - start)))
-        Z[:m] = 1.0
-        Z = random.permuted(Z, axis=0) if hasattr(random, "permuted") else _shuffled(Z, random)
+        for column in Z.T:
+            column[random.permutation(gram.n)[:m]] = 1.0
         found.append(discrepancies(gram, sums, Z, unbiased))
     return np.concatenate(found)
-
-
-def _shuffled(Z: Matrix, random: Any) -> Matrix:
-    """Z with each column in a random order. Edits Z."""
-    for column in range(Z.shape[1]):
-        Z[:, column] = Z[random.permutation(len(Z)), column]
-    return Z
 
 
 def gamma_null(gram: Gram, m: int, n: int, unbiased: bool) -> NullDistribution:
