@@ -132,9 +132,10 @@ class Covariance:
         if self._memory is None:
             self._memory = np.empty((self.n, self.n))
         whole = self._whole
-        if whole is not None and whole._memory is not None and whole._kernel == kernel:
-            for i, row in enumerate(self.index):
-                self._memory[i, i:] = whole._memory[row, self.index[i:]]
+        index = self.index
+        if index is not None and whole is not None and whole._memory is not None and whole._kernel == kernel:
+            for i, row in enumerate(index):
+                self._memory[i, i:] = whole._memory[row, index[i:]]
         else:
             GramOperator(kernel, self.features(kernel), self.n_threads).dense(self._memory, mirrored=False)
         self._kernel = kernel
