@@ -117,8 +117,8 @@ MODELS = {
         X,
     ),
     "GaussianProcessClassifier": lambda: (mercer.GaussianProcessClassifier(2.0 * k.Gaussian(1.0)).fit(X, BINARY), X),
-    "GaussianProcessClassifier pairs": lambda: (
-        mercer.GaussianProcessClassifier(RBF(), multi_class="one_vs_one", optimizer=None).fit(X, THREE),
+    "GaussianProcessClassifier three classes": lambda: (
+        mercer.GaussianProcessClassifier(RBF(), optimizer=None).fit(X, THREE),
         X,
     ),
     "SparseGaussianProcessRegressor": lambda: (

@@ -144,7 +144,7 @@ class KernelTestResult:
         ax.axvline(self.statistic, color=CHOSEN, lw=2, label=f"observed, p = {self.p_value:.3g}")
         ax.axvline(null.quantile(0.95), color=GREY, ls="--", lw=1.2, label="95 % quantile")
         ax.set(xlabel="statistic", ylabel="density", title=self.method)
-        ax.legend(frameon=False)
+        ax.legend(frameon=False, loc="upper center")
         return ax
 
 

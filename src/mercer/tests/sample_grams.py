@@ -136,7 +136,7 @@ class Gram:
 
     def square_norm(self) -> float:
         """Σ Kᵢⱼ²."""
-        inner = self.matrix if self.factor is None else self.factor.T @ self.factor
+        inner = self.dense() if self.factor is None else self.factor.T @ self.factor
         return float(np.vdot(inner, inner))
 
 
