@@ -2,8 +2,8 @@
 Probabilities that know what they have not seen
 ===============================================
 
-A Gaussian process puts a belief over functions, and the sign of the function is the class. Near samples of one class its
-probabilities are decided; far away from all samples they return to one half, where a support vector machine stays
+A Gaussian process puts a belief over functions, and the sign of the function is the class. Near samples of one class
+its probabilities are decided; far away from all samples they return to one half, where a support vector machine stays
 confident. Laplace's approximation and expectation propagation are two ways to compute them.
 """
 

@@ -88,7 +88,7 @@ def logistic_average(mean: Vector, variance: Vector) -> Vector:
     """E 1/(1 + exp(-f)) for Gaussian f, with the logistic function replaced by five error functions.
 
     >>> logistic_average(np.array([0.0, 2.0]), np.array([1.0, 4.0])).round(4)
-    array([0.5   , 0.7702])
+    array([0.5   , 0.7752])
     """
     scaled = LAMBDAS * mean / np.sqrt(1.0 + 2.0 * LAMBDAS**2 * variance)
     return np.asarray(0.5 * (COEFFICIENTS * (1.0 + erf(scaled))).sum(axis=0))
