@@ -11,6 +11,8 @@ _NAMES = {
     "mercer.estimators.certification.certify_model": ("certify",),
     "mercer.estimators.enclosing.svdd": ("SVDD",),
     "mercer.estimators.gaussian_process": ("GaussianProcessRegressor",),
+    "mercer.estimators.processes.gaussian_process_classifier": ("GaussianProcessClassifier",),
+    "mercer.estimators.processes.sparse_gaussian_process": ("SparseGaussianProcessRegressor",),
     "mercer.estimators.kernel_erm": ("KernelERM",),
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
     "mercer.estimators.kernel_ridge": ("KernelRidge",),
@@ -88,7 +90,9 @@ _NAMES = {
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 # parts that are used by their own name: mercer.kernels.Gaussian
-_PARTS = {module.split(".")[1] for module in _NAMES} | {"dask", "datasets", "losses", "report", "studio", "testing"}
+_PARTS = {module.split(".")[1] for module in _NAMES} | {
+    "dask", "datasets", "losses", "report", "studio", "testing", "tests"
+}  # fmt: skip
 
 __all__ = sorted(_HOME)
 

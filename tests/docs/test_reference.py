@@ -26,6 +26,7 @@ PARTS = (
     "mercer.problems",
     "mercer.report",
     "mercer.testing",
+    "mercer.tests",
     "mercer.theory",
     "mercer.theory.bounds",
     "mercer.workflow",

@@ -23,6 +23,7 @@ PARAMETERS = {
     "GaussianProcessRegressor": {"alpha": 0.1},
     "KernelCCA": {"kernel_y": "spectrum(k=2)"},
     "KernelKMeans": {"n_clusters": 3, "random_state": 0},
+    "GaussianProcessClassifier": {"kernel": "3.0 * gaussian(gamma=0.3)", "optimizer": None},
     "KernelLMS": {"kernel": "rbf"},
     "KernelPCA": {"n_components": 4, "kernel": "rbf"},
     "SpectralClustering": {"n_clusters": 3, "gamma": 0.2, "random_state": 0},
@@ -43,6 +44,7 @@ PARAMETERS = {
     "PegasosClassifier": {"random_state": 0},
     "Perceptron": {"random_state": 0},
     "RandomFeatures": {"n_components": 10, "random_state": 0},
+    "SparseGaussianProcessRegressor": {"kernel": "gaussian(gamma=0.1)", "n_inducing": 10, "optimizer": None},
     "SVCCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
     "SVRCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
 }
@@ -50,6 +52,7 @@ PARAMETERS = {
 TOLERANCES = {"tol": [1e-3, 1e-2]}
 GRIDS = {
     "GaussianProcessRegressor": {"alpha": [0.1, 1.0]},
+    "GaussianProcessClassifier": {"max_iter_predict": [50, 100]},
     "KernelCentroid": {"gamma": [0.1, 1.0]},
     "KernelLMS": {"gamma": [0.1, 1.0]},
     "KernelRidge": {"alpha": [0.1, 1.0]},
@@ -59,6 +62,7 @@ GRIDS = {
     "OneClassSVM": {"nu": [0.1, 0.2]},
     "PegasosClassifier": {"lam": [0.01, 0.1]},
     "Perceptron": {"max_iter": [5, 50]},
+    "SparseGaussianProcessRegressor": {"n_inducing": [5, 10]},
 }
 NAMES = [
     name

@@ -120,6 +120,15 @@ MODELS = {
         mercer.GaussianProcessRegressor(RBF() + WhiteKernel()).fit(X, REAL),
         X,
     ),
+    "GaussianProcessClassifier": lambda: (mercer.GaussianProcessClassifier(2.0 * k.Gaussian(1.0)).fit(X, BINARY), X),
+    "GaussianProcessClassifier three classes": lambda: (
+        mercer.GaussianProcessClassifier(RBF(), optimizer=None).fit(X, THREE),
+        X,
+    ),
+    "SparseGaussianProcessRegressor": lambda: (
+        mercer.SparseGaussianProcessRegressor(1.0 * k.Gaussian(1.0), n_inducing=5, optimizer=None).fit(X, REAL),
+        X,
+    ),
     "PegasosClassifier": lambda: (mercer.PegasosClassifier(kernel="rbf", random_state=0).fit(X, THREE), X),
     "PegasosClassifier linear": lambda: (mercer.PegasosClassifier(kernel="linear", random_state=0).fit(X, BINARY), X),
     "Perceptron": lambda: (mercer.Perceptron(kernel="rbf", random_state=0).fit(X, THREE), X),

@@ -17,6 +17,7 @@ from mercer import (
     SVRCV,
     ConvergenceDisplay,
     DecisionDisplay,
+    GaussianProcessClassifier,
     GaussianProcessRegressor,
     GramDisplay,
     InvalidInputError,
@@ -38,6 +39,7 @@ from mercer import (
     PegasosClassifier,
     Perceptron,
     RampSVC,
+    SparseGaussianProcessRegressor,
     SupportVectorDisplay,
     TubeDisplay,
     certify,
@@ -101,6 +103,8 @@ OTHERS = [
     RampSVC(),
     KernelLMS(),
     GaussianProcessRegressor(),
+    GaussianProcessClassifier(),
+    SparseGaussianProcessRegressor("gaussian(gamma=1.0)", n_inducing=10, optimizer=None),
     linear_model.LogisticRegression(),
 ]
 

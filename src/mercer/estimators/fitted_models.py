@@ -48,6 +48,10 @@ WITHOUT = {
     "convex problem, objective_ the value that was reached.",
     "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. For "
     "a given kernel its mean is that of KernelRidge, which certify supports.",
+    "GaussianProcessClassifier": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. "
+    "For a given kernel, certificate_ bounds the distance of the mode from its optimum.",
+    "SparseGaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its "
+    "optimum. For a given kernel, evidence_bounds_ has a lower and an upper bound of the exact log likelihood.",
 }
 
 

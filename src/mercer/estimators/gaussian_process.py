@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -257,9 +258,11 @@ class GaussianProcessRegressor(
         found: Ascent | None = None
         if self.optimizer is not None and len(kernel.theta) > 0:
             own = None if self.optimizer == "fmin_l_bfgs_b" else self.optimizer
-            starts, bounds = self._starts(kernel), kernel.bounds
+            starts, bounds = starting_points(self, kernel), kernel.bounds
             seconds = EVALUATION * factor_seconds(evidence.n)
-            found = maximise(likelihood(kernel, evidence), starts, bounds, clock, int(self.max_iter), own, seconds)
+            found = maximise(
+                likelihood(kernel, evidence.value_and_gradient), starts, bounds, clock, int(self.max_iter), own, seconds
+            )
             if found.evaluations:
                 kernel = kernel.with_theta(found.theta)
                 warn_at_bounds(kernel)
@@ -284,7 +287,7 @@ class GaussianProcessRegressor(
         self.gradient_ = np.full(len(kernel.theta), np.nan) if seen is None else seen.gradient
         self.residual_ = residual
         if found is not None and found.status is not Status.CONVERGED:
-            self._warn_unfinished(found, kernel.bounds)
+            warn_unfinished(self, found, kernel.bounds, self.log_marginal_likelihood_value_)
         if not self.residual_ <= RESIDUAL * largest:
             warn_user(
                 "K is singular to working precision: the residual of (K + alpha) a = y is "
@@ -388,37 +391,6 @@ class GaussianProcessRegressor(
         self.log_marginal_likelihood_value_, self.residual_ = value, residual
         self.n_evaluations_, self.n_iter_ = 1, 1
         self.gradient_ = np.full(len(self._kernel.theta), np.nan)
-
-    def _starts(self, kernel: Kernel) -> list[Vector]:
-        """Starting points: the kernel's own parameters, then random ones within the bounds."""
-        bounds = kernel.bounds
-        if self.n_restarts_optimizer > 0 and not np.isfinite(bounds).all():
-            raise ValueError(
-                "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
-            )
-        random = check_random_state(self.random_state)
-        more = [random.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(self.n_restarts_optimizer)]
-        return [kernel.theta, *more]
-
-    def _warn_unfinished(self, found: Ascent, bounds: Matrix) -> None:
-        """Warn that the search stopped early, with the size of the remaining gradient."""
-        reason = {
-            Status.MAX_ITER: f"after max_iter={self.max_iter} iterations",
-            Status.TIME_LIMIT: f"after time_limit={self.time_limit} s",
-            Status.INTERRUPTED: "because it was interrupted",
-        }.get(found.status, "because rounding allows no further progress")
-        if found.evaluations == 0:
-            warn_user(
-                f"The search for the kernel's parameters ended {reason}, before its first step: the given parameters "
-                f"are used. The log marginal likelihood is {self.log_marginal_likelihood_value_:.6g}.",
-                ConvergenceWarning,
-            )
-            return
-        warn_user(
-            f"The search for the kernel's parameters ended {reason}. The log marginal likelihood is {found.value:.6g}; "
-            f"its largest derivative by the logarithm of a parameter is {found.slope(bounds):.2g} (0 at an optimum).",
-            ConvergenceWarning,
-        )
 
     def _blas_threads(self, n: int) -> Any:
         threads = thread_count(self.n_jobs) if n >= BLAS_THREADS_FROM else 1
@@ -618,20 +590,50 @@ def resolve_covariance(kernel: Any) -> Kernel:
     return parse_kernel(kernel) if isinstance(kernel, str) else CallableKernel(kernel)
 
 
-def likelihood(kernel: Kernel, evidence: Evidence) -> Objective:
-    """The function theta → (log p(y), gradient)."""
+def likelihood(kernel: Kernel, evaluate: Callable[[Kernel], tuple[float, Vector]]) -> Objective:
+    """The function theta → (log p(y), gradient), where ``evaluate`` is that of the kernel."""
     equal = kernel.equal if isinstance(kernel, SklearnKernel) else None
     if equal is None:
-        return lambda theta: evidence.value_and_gradient(kernel.with_theta(theta))
+        return lambda theta: evaluate(kernel.with_theta(theta))
     # building scikit-learn's kernel objects is slow: evaluate mercer's equal kernel instead
     own, start, powers = equal.kernel, kernel.theta, equal.powers
     origin = own.theta
 
     def of_equal(theta: Vector) -> tuple[float, Vector]:
-        value, gradient = evidence.value_and_gradient(own.with_theta(origin + powers * (theta - start)))
+        value, gradient = evaluate(own.with_theta(origin + powers * (theta - start)))
         return value, powers * gradient
 
     return of_equal
+
+
+def starting_points(estimator: Any, kernel: Kernel, random: Any = None) -> list[Vector]:
+    """Starting points: the kernel's own parameters, then ``n_restarts_optimizer`` random ones within the bounds."""
+    bounds, restarts = kernel.bounds, estimator.n_restarts_optimizer
+    if restarts > 0 and not np.isfinite(bounds).all():
+        raise ValueError("Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite.")
+    random = check_random_state(estimator.random_state) if random is None else random
+    return [kernel.theta, *(random.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(restarts))]
+
+
+def warn_unfinished(estimator: Any, found: Ascent, bounds: Matrix, value: float) -> None:
+    """Warn that the search stopped early, with the size of the remaining gradient."""
+    reason = {
+        Status.MAX_ITER: f"after max_iter={getattr(estimator, 'max_iter', None)} iterations",
+        Status.TIME_LIMIT: f"after time_limit={getattr(estimator, 'time_limit', None)} s",
+        Status.INTERRUPTED: "because it was interrupted",
+    }.get(found.status, "because rounding allows no further progress")
+    if found.evaluations == 0:
+        warn_user(
+            f"The search for the kernel's parameters ended {reason}, before its first step: the given parameters "
+            f"are used. The log marginal likelihood is {value:.6g}.",
+            ConvergenceWarning,
+        )
+        return
+    warn_user(
+        f"The search for the kernel's parameters ended {reason}. The log marginal likelihood is {found.value:.6g}; "
+        f"its largest derivative by the logarithm of a parameter is {found.slope(bounds):.2g} (0 at an optimum).",
+        ConvergenceWarning,
+    )
 
 
 def public(kernel: Kernel, given: Any) -> Any:
@@ -639,18 +641,18 @@ def public(kernel: Kernel, given: Any) -> Any:
     return kernel.kernel if isinstance(kernel, SklearnKernel) and not isinstance(given, Kernel) else kernel
 
 
-def check_memory(n: int) -> None:
-    """Raise if the kernel matrix of n samples does not fit into the available memory."""
-    needed = 8 * n * n
+def check_memory(n: int, matrices: int = 1, other: str = "SVR, which does not store the matrix") -> None:
+    """Raise if so many kernel matrices of n samples do not fit into the available memory."""
+    needed = 8 * n * n * matrices
     if needed <= NO_QUESTION:
         return
     available = available_bytes()
     if needed > available:
-        most = int(np.sqrt(available / 8))
+        most = int(np.sqrt(available / (8 * matrices)))
         raise InvalidInputError(
             f"A Gaussian process needs the whole kernel matrix: {n:,} samples take {needed / 1e9:,.1f} GB, but "
             f"{available / 1e9:,.1f} GB are available, enough for {most:,} samples. Fit it on a random subset of the "
-            "samples, or use SVR, which does not store the matrix."
+            f"samples, or use {other}."
         )
 
 

@@ -13,6 +13,7 @@ stored: K, its factor and its inverse overwrite each other, and the derivatives 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,24 +93,39 @@ class Evidence:
 
     def _gradient(self, kernel: Kernel, features: Features, alpha: Matrix) -> Vector:
         """½ Σ (α α' - K⁻¹) ∂K, from the upper triangle."""
-        n, inverse = self.n, self._memory
+        inverse, columns_of_alpha = self._memory, np.ascontiguousarray(alpha.T)
         assert inverse is not None
-        height, width = (n, n) if kernel.whole else (ROWS, COLUMNS)
-        tiles = [(top, left) for top in range(0, n, height) for left in range(top, n, width)]
-        parts = np.zeros((len(tiles), len(kernel.theta)))
-        columns_of_alpha = np.ascontiguousarray(alpha.T)
-        prepare_columns(features)
 
-        def one(task: int) -> None:
-            top, left = tiles[task]
-            rows, columns = np.arange(top, min(top + height, n)), np.arange(left, min(left + width, n))
-            weights = alpha[rows] @ columns_of_alpha[:, columns]
-            weights -= alpha.shape[1] * inverse[top : top + height, left : left + width]
-            if left < top + height:  # each pair counts once; entries below the diagonal were never written
-                after = columns - rows[:, None]
-                weights = np.where(after > 0, weights, np.where(after == 0, 0.5 * weights, 0.0))
-            parts[task] = kernel.gradient_products(features.take(rows), features.take(columns), weights)
+        def weights(rows: slice, columns: slice) -> Matrix:
+            found = alpha[rows] @ columns_of_alpha[:, columns]
+            found -= alpha.shape[1] * inverse[rows, columns]
+            return found
 
-        with one_blas_thread():  # in each of our threads
-            run_tasks(one, len(tiles), self.n_threads)
-        return parts.sum(axis=0)
+        return 0.5 * derivative_sums(kernel, features, weights, self.n_threads)
+
+
+def derivative_sums(
+    kernel: Kernel, features: Features, weights: Callable[[slice, slice], Matrix], n_threads: int = 1
+) -> Vector:
+    """Σ Wᵢⱼ ∂k(xᵢ, xⱼ)/∂θ over all pairs, for a symmetric W of which only the upper triangle is read.
+
+    ``weights(rows, columns)`` returns a tile of W in memory of its own. Tiles are summed by several threads.
+    """
+    n = len(features)
+    height, width = (n, n) if kernel.whole else (ROWS, COLUMNS)
+    tiles = [(top, left) for top in range(0, n, height) for left in range(top, n, width)]
+    parts = np.zeros((len(tiles), len(kernel.theta)))
+    prepare_columns(features)
+
+    def one(task: int) -> None:
+        top, left = tiles[task]
+        rows, columns = np.arange(top, min(top + height, n)), np.arange(left, min(left + width, n))
+        tile = weights(slice(top, top + len(rows)), slice(left, left + len(columns)))
+        if left < top + height:  # each pair counts once; entries below the diagonal were never written
+            after = columns - rows[:, None]
+            tile = np.where(after > 0, tile, np.where(after == 0, 0.5 * tile, 0.0))
+        parts[task] = kernel.gradient_products(features.take(rows), features.take(columns), tile)
+
+    with one_blas_thread():  # in each of our threads
+        run_tasks(one, len(tiles), n_threads)
+    return 2.0 * parts.sum(axis=0)

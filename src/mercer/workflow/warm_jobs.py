@@ -188,6 +188,8 @@ def jobs() -> dict[str, Callable[[], object]]:
         if "CSR" not in kind:
             for n in (100, 300):
                 add(f"{kind} {n}", "GaussianProcessRegressor", X, _curve, n, n_restarts_optimizer=1)
+            add(f"{kind}", "SparseGaussianProcessRegressor", X, _curve, 300, n_inducing=20, optimizer=None)
+        add(f"{kind}", "GaussianProcessClassifier", X, _halves, 100, kernel="gaussian()", optimizer=None)
 
     add("three large classes", "SVC", _samples, _classes, 3000)
     add("six classes", "SVC", lambda n: _samples(n, 16), _six, 6000)

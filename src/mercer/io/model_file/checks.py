@@ -17,6 +17,8 @@ from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.prediction import Expansion, SupportVectors
+from mercer.estimators.processes.gaussian_process_classifier import BinaryProcess, GaussianProcessClassifier
+from mercer.estimators.processes.sparse_gaussian_process import SparseGaussianProcessRegressor
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import ModelFileError
 from mercer.io.tables.columns import Column
@@ -127,6 +129,10 @@ def _check_estimator(model: BaseEstimator) -> None:
         _check_ridge(model)
     elif isinstance(model, GaussianProcessRegressor):
         _check_process(model)
+    elif isinstance(model, GaussianProcessClassifier):
+        _check_processes(model)
+    elif isinstance(model, SparseGaussianProcessRegressor):
+        _check_inducing(model)
     elif "_support" in state:
         _check_machine(model)
     if isinstance(model, OnlineClassifier) and "_memory" in state:
@@ -193,6 +199,38 @@ def _check_process(model: GaussianProcessRegressor) -> None:
     alpha = _numbers(model.alpha_, np.ndim(model.alpha_))
     _require(alpha.ndim in (1, 2) and len(alpha) == n, f"the coefficients do not fit {n} samples")
     _require(_numbers(model.L_, 2).shape == (n, n), f"the Cholesky factor does not fit {n} samples")
+
+
+def _check_processes(model: GaussianProcessClassifier) -> None:
+    if "processes_" not in vars(model):
+        return
+    total, processes = count_samples(model.X_train_), model.processes_
+    k = len(model.classes_)
+    pairs = k * (k - 1) // 2 if model.multi_class == "one_vs_one" else k
+    _require(
+        isinstance(processes, list) and len(processes) == (1 if k == 2 else pairs),
+        f"its processes do not fit {k} classes",
+    )
+    for process in processes:
+        _require(isinstance(process, BinaryProcess), "one of its processes is not valid")
+        n, found = len(_numbers(process.y, 1)), process.posterior
+        _require(
+            n == (total if process.index is None else len(process.index)), f"a process does not fit {total} samples"
+        )
+        if process.index is not None:
+            _require(
+                bool(np.all((process.index >= 0) & (process.index < total))), f"a process does not fit {total} samples"
+            )
+        shapes = _numbers(found.coef, 1).shape, _numbers(found.root, 1).shape, _numbers(found.L, 2).shape
+        _require(shapes == ((n,), (n,), (n, n)), f"the posterior does not fit {n} samples")
+
+
+def _check_inducing(model: SparseGaussianProcessRegressor) -> None:
+    if "coef_" not in vars(model):
+        return
+    m = count_samples(model.inducing_points_)
+    shapes = _numbers(model.coef_, 1).shape, _numbers(model._L, 2).shape, _numbers(model._LB, 2).shape
+    _require(shapes == ((m,), (m, m), (m, m)), f"the factors do not fit {m} inducing points")
 
 
 def _check_memory(model: Any) -> None:

@@ -1,0 +1,1 @@
+"""Gaussian processes: classification, and regression with inducing points."""
