@@ -25,15 +25,13 @@ from mercer.studio.answers import ANSWERS, guarded
 from mercer.studio.jobs import JOBS
 from mercer.studio.session import SESSION
 from mercer.studio.state import StateError
-from mercer.studio.warming import Warming
+from mercer.studio.warming import LONGEST, Warming
 
 LARGEST_BODY = 20 * 1024 * 1024
 # seconds after which a question is answered "takes too long"; all computations have shorter limits of their own
 TIME_LIMIT = 60.0
 # questions that are computed at the same time
 THREADS = 4
-# answers that need no compiled loops
-AT_ONCE = ("presets", "lessons", "session", "job", "job_stop", "table_open", "table_fit", "code")
 # of reports: pictures and styles of their own, nothing that runs
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 POLICY = (
@@ -167,10 +165,11 @@ class Server:
         return HTMLResponse(found, headers={"Content-Security-Policy": REPORT_POLICY})
 
     async def compute(self, name: str, payload: Any) -> Response:
-        """Compute an answer in a thread, within the time limit."""
+        """Compute an answer in a thread, within the time limit. The time in which loops are compiled does not count."""
+        limit = self.time_limit if self.warming is None or self.warming.ready(name) else LONGEST + self.time_limit
         running = asyncio.get_running_loop().run_in_executor(self.pool, self.serialised, name, payload)
         try:
-            status, body = await asyncio.wait_for(asyncio.shield(running), self.time_limit)
+            status, body = await asyncio.wait_for(asyncio.shield(running), limit)
         except TimeoutError:
             what = f"The answer takes longer than {self.time_limit:g} s: use fewer points or a simpler kernel."
             raise Refused(504, what) from None
@@ -178,8 +177,8 @@ class Server:
 
     def serialised(self, name: str, payload: Any) -> tuple[int, bytes]:
         """The status and the JSON of an answer."""
-        if self.warming is not None and name not in AT_ONCE:
-            self.warming.wait()
+        if self.warming is not None:
+            self.warming.wait(name)
         status, found = guarded(name, payload)
         if name == "job" and found.get("report"):
             found["report_url"] = f"report/{found['job']}?token={self.token}"

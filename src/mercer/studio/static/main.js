@@ -40,6 +40,7 @@ const PANELS = [
   { id: "data", title: "My data", tag: "mercer-data" },
   { id: "takeaway", title: "Take away", tag: "mercer-takeaway" },
 ];
+const COMPILATION = 1500; // milliseconds between questions whether the loops are compiled
 const FITTED = ["mode", "points", "kernel", "C", "loss", "bias", "epsilon", "nu", "quantiles", "noise"];
 
 /**
@@ -65,7 +66,7 @@ export function mount(root, call, options = {}) {
     redo: () => store.redo(),
     save: () => save(store.state),
     open: (text) => open(text),
-    link: () => copyLink(),
+    link: options.address ? () => copyLink() : null,
     theme: (dark) => setTheme(dark),
   });
   const tabs = buildTabs(panels, (id) => activate(id));
@@ -268,6 +269,7 @@ export function mount(root, call, options = {}) {
   fitting.changed(store.state, null);
   tabs.show(store.state.lesson ? "lessons" : "kernel");
   loadLists();
+  tellCompilation();
 
   /** Presets and lessons are the same for every state: asked for once. */
   async function loadLists() {
@@ -278,6 +280,17 @@ export function mount(root, call, options = {}) {
     } catch (error) {
       tell(/** @type {Error} */ (error).message, "error");
     }
+  }
+
+  /** On the first start the first machine waits for compiled loops: say so until they are there. */
+  async function tellCompilation() {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, COMPILATION));
+      const session = await ask("session", {}).catch(() => null);
+      if (!session || session.ready || !root.isConnected) break;
+      tell(`First start: mercer compiles its loops for this computer, step ${session.line}. This takes up to a minute, once.`, "info", "compilation");
+    }
+    if (message.dataset.from === "compilation") tell("", "info");
   }
 
   return {
