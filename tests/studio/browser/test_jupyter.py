@@ -79,11 +79,17 @@ def lab_address(tmp_path):
     folder.mkdir()
     (folder / "studio.ipynb").write_text(json.dumps(notebook))
     homes = {f"JUPYTER_{name}_DIR": str(tmp_path / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
     log = tmp_path / "log"
     with log.open("w") as errors:
         server = subprocess.Popen(
-            [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"]
-            + [f"--ServerApp.root_dir={folder}", "--IdentityProvider.token=studio"],
+            [
+                *command,
+                "--ip=127.0.0.1",
+                "--port=0",
+                f"--ServerApp.root_dir={folder}",
+                "--IdentityProvider.token=studio",
+            ],
             stdout=subprocess.DEVNULL,
             stderr=errors,
             env={**os.environ, **homes, "PYTHONPATH": str(SOURCES), "IPYTHONDIR": str(tmp_path / "ipython")},

@@ -217,6 +217,19 @@ export function mount(root, call, options = {}) {
     event.preventDefault();
   });
 
+  // a file dropped on the page opens as a table or, if it is JSON, as a state; without this the browser would leave the page.
+  // The panels "Lessons" and "My data" take files of their own
+  root.addEventListener("dragover", (event) => event.preventDefault());
+  root.addEventListener("drop", async (event) => {
+    const file = event.dataTransfer?.files?.[0];
+    if (event.defaultPrevented) return;
+    event.preventDefault();
+    if (!file) return;
+    if (/\.json$/i.test(file.name)) return open(await file.text());
+    tabs.show("data");
+    panels.find((panel) => panel.id === "data")?.element.open(file);
+  });
+
   /** @param {import("./store.js").State} state */
   function save(state) {
     const link = html("a", { download: `${state.mode}.mercer-studio.json`, href: URL.createObjectURL(new Blob([stateText(state)], { type: "application/json" })) });
