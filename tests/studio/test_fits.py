@@ -176,7 +176,9 @@ def test_the_mercer_light_is_red_for_tanh():
     K = np.tanh(np.array(state["points"])[:, :2] @ np.array(state["points"])[:, :2].T - 1.0)
     assert found["psd"] is False and found["smallest_eigenvalue"] < 0 and found["advice"]
     assert witness @ K @ witness == pytest.approx(found["smallest_eigenvalue"], rel=1e-3)
-    assert ask("fit", state)["certificate"]["valid"] is False
+    fit = ask("fit", state)
+    assert fit["certificate"]["valid"] is False
+    assert [(one["name"], one["text"]) for one in fit["numbers"][:2]] == [("|w|", "not defined"), ("margin", "not defined")]
     assert ask("kernel", PRESETS["moons"])["psd"] is True
 
 
