@@ -178,7 +178,10 @@ def test_the_mercer_light_is_red_for_tanh():
     assert witness @ K @ witness == pytest.approx(found["smallest_eigenvalue"], rel=1e-3)
     fit = ask("fit", state)
     assert fit["certificate"]["valid"] is False
-    assert [(one["name"], one["text"]) for one in fit["numbers"][:2]] == [("|w|", "not defined"), ("margin", "not defined")]
+    assert [(one["name"], one["text"]) for one in fit["numbers"][:2]] == [
+        ("|w|", "not defined"),
+        ("margin", "not defined"),
+    ]
     assert ask("kernel", PRESETS["moons"])["psd"] is True
 
 
