@@ -152,8 +152,8 @@ def test_leave_one_out_is_exact(name):
     state = parse_state(PRESETS[name])
     found = ask("leave_one_out", PRESETS[name])
     model = SVC(kernel=state.kernel, C=state.C, tol=1e-6).fit(state.X, state.y)
-    assert found["error"] == pytest.approx(leave_one_out(model, state.X, state.y).error)
-    assert found["exact"] and sum(found["wrong"]) == round(found["error"] * state.n)
+    assert found["left_out_error"] == pytest.approx(leave_one_out(model, state.X, state.y).error)
+    assert found["exact"] and sum(found["wrong"]) == round(found["left_out_error"] * state.n)
     wrong = [i for i in range(state.n) if found["wrong"][i]]
     for i in [*wrong[:3], 0]:
         assert ask("point", PRESETS[name], index=i)["leave_one_out"]["correct"] != found["wrong"][i]
