@@ -25,7 +25,7 @@ from mercer.studio.answers import ANSWERS, guarded
 from mercer.studio.jobs import JOBS
 from mercer.studio.session import SESSION
 from mercer.studio.state import StateError
-from mercer.studio.warming import LONGEST, Warming
+from mercer.studio.warming import Warming
 
 LARGEST_BODY = 20 * 1024 * 1024
 # seconds after which a question is answered "takes too long"; all computations have shorter limits of their own
@@ -165,11 +165,13 @@ class Server:
         return HTMLResponse(found, headers={"Content-Security-Policy": REPORT_POLICY})
 
     async def compute(self, name: str, payload: Any) -> Response:
-        """Compute an answer in a thread, within the time limit. The time in which loops are compiled does not count."""
-        limit = self.time_limit if self.warming is None or self.warming.ready(name) else LONGEST + self.time_limit
+        """Compute an answer in a thread, within the time limit, which begins when the loops are compiled."""
+        if self.warming is not None and not self.warming.ready(name):
+            # not in the pool: its threads answer the questions that need no loops
+            await asyncio.to_thread(self.warming.wait, name)
         running = asyncio.get_running_loop().run_in_executor(self.pool, self.serialised, name, payload)
         try:
-            status, body = await asyncio.wait_for(asyncio.shield(running), limit)
+            status, body = await asyncio.wait_for(asyncio.shield(running), self.time_limit)
         except TimeoutError:
             what = f"The answer takes longer than {self.time_limit:g} s: use fewer points or a simpler kernel."
             raise Refused(504, what) from None
@@ -177,8 +179,6 @@ class Server:
 
     def serialised(self, name: str, payload: Any) -> tuple[int, bytes]:
         """The status and the JSON of an answer."""
-        if self.warming is not None:
-            self.warming.wait(name)
         status, found = guarded(name, payload)
         if name == "job" and found.get("report"):
             found["report_url"] = f"report/{found['job']}?token={self.token}"
