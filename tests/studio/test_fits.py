@@ -152,8 +152,8 @@ def test_leave_one_out_is_exact(name):
     state = parse_state(PRESETS[name])
     found = ask("leave_one_out", PRESETS[name])
     model = SVC(kernel=state.kernel, C=state.C, tol=1e-6).fit(state.X, state.y)
-    assert found["error"] == pytest.approx(leave_one_out(model, state.X, state.y).error)
-    assert found["exact"] and sum(found["wrong"]) == round(found["error"] * state.n)
+    assert found["left_out_error"] == pytest.approx(leave_one_out(model, state.X, state.y).error)
+    assert found["exact"] and sum(found["wrong"]) == round(found["left_out_error"] * state.n)
     wrong = [i for i in range(state.n) if found["wrong"][i]]
     for i in [*wrong[:3], 0]:
         assert ask("point", PRESETS[name], index=i)["leave_one_out"]["correct"] != found["wrong"][i]
@@ -176,7 +176,12 @@ def test_the_mercer_light_is_red_for_tanh():
     K = np.tanh(np.array(state["points"])[:, :2] @ np.array(state["points"])[:, :2].T - 1.0)
     assert found["psd"] is False and found["smallest_eigenvalue"] < 0 and found["advice"]
     assert witness @ K @ witness == pytest.approx(found["smallest_eigenvalue"], rel=1e-3)
-    assert ask("fit", state)["certificate"]["valid"] is False
+    fit = ask("fit", state)
+    assert fit["certificate"]["valid"] is False
+    assert [(one["name"], one["text"]) for one in fit["numbers"][:2]] == [
+        ("|w|", "not defined"),
+        ("margin", "not defined"),
+    ]
     assert ask("kernel", PRESETS["moons"])["psd"] is True
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from mercer.cli.studio import listen
 from mercer.studio.presets import all_presets
+from mercer.studio.warming import Warming
 
 uvicorn = pytest.importorskip("uvicorn")
 server = pytest.importorskip("mercer.studio.server")
@@ -225,6 +226,26 @@ def test_an_answer_that_takes_too_long_is_given_up(monkeypatch):
         asyncio.run(hasty.compute("fit", {"state": BLOBS}))
     ended.set()
     assert refused.value.status == 504
+
+
+def test_answers_wait_for_compiled_loops():
+    """While loops are compiled, a fit waits beyond the time limit of an answer; lists are answered at once."""
+    warming = Warming(announce=False)
+    patient = server.Server(TOKEN, warming, time_limit=5.0)
+    assert warming.ready("presets") and not warming.ready("fit")
+    order = []
+
+    async def ask_both():
+        async def answered(name, payload):
+            order.append((name, (await patient.compute(name, payload)).status_code))
+
+        fit = asyncio.create_task(answered("fit", {"state": BLOBS, "grid": [8, 8]}))
+        await answered("presets", {})
+        warming.done.set()
+        await fit
+
+    asyncio.run(ask_both())
+    assert order == [("presets", 200), ("fit", 200)]
 
 
 def test_fits_travel_over_http(client):

@@ -78,7 +78,7 @@ logger = logging.getLogger("mercer")
 def watcher(
     estimator: Any, context: Any, clock: Clock, task: dict[str, Any], measure: str = "violation"
 ) -> Progress | None:
-    """What is told of each round: the log if verbose, and scikit-learn's callbacks if there are any.
+    """Report each round: to the log if verbose, and to scikit-learn's callbacks if there are any.
 
     ``task`` is what callbacks are told of the fit, ``measure`` names what the run brings down to tol. Callbacks that
     ask for a fitted estimator get that of the round where the run is one problem, else None.
@@ -105,7 +105,7 @@ def watcher(
 
 
 def show_log() -> None:
-    """Let the log be seen if nobody has set one up."""
+    """Show mercer's log on standard error unless the application has configured logging."""
     if not logger.handlers and not logging.getLogger().handlers:
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter("[mercer] %(message)s"))
@@ -115,7 +115,7 @@ def show_log() -> None:
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of mercer and scikit-learn that has called them."""
+    """Warn with the location of the first caller outside mercer and scikit-learn."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mercer", "sklearn"):
@@ -139,7 +139,7 @@ def keep_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None
 
 
 class KnownParameters(BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's base of all estimators, which remembers what it has found out about parameters."""
+    """scikit-learn's base of all estimators, which caches parameter names and validated parameter values."""
 
     _param_names: list[str]
     _known_params: ClassVar[set[tuple[Any, ...]]] = set()
@@ -205,7 +205,7 @@ class NumbersMixin(RegressorMixin):  # type: ignore[misc]
 
 
 class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]
-    """The base of all estimators that solve a problem to a tolerance and certify what they have found.
+    """Base of all estimators that solve a problem to a tolerance and certify the solution.
 
     Ctrl-C during ``fit`` ends it with a usable model and a warning; a second one within five seconds is a
     KeyboardInterrupt, even if the next fit has begun. Within searches, cross-validation and ensembles of scikit-learn
@@ -289,7 +289,7 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
 
 
 class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine):
-    """A machine that compares samples with a kernel, whatever its model is made of."""
+    """Base of machines that compare samples with a kernel."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [str, callable, Kernel],

@@ -32,8 +32,6 @@ LARGEST_BODY = 20 * 1024 * 1024
 TIME_LIMIT = 60.0
 # questions that are computed at the same time
 THREADS = 4
-# answers that need no compiled loops
-AT_ONCE = ("presets", "lessons", "session", "job", "job_stop", "table_open", "table_fit", "code")
 # of reports: pictures and styles of their own, nothing that runs
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 POLICY = (
@@ -167,7 +165,10 @@ class Server:
         return HTMLResponse(found, headers={"Content-Security-Policy": REPORT_POLICY})
 
     async def compute(self, name: str, payload: Any) -> Response:
-        """Compute an answer in a thread, within the time limit."""
+        """Compute an answer in a thread, within the time limit, which begins when the loops are compiled."""
+        if self.warming is not None and not self.warming.ready(name):
+            # not in the pool: its threads answer the questions that need no loops
+            await asyncio.to_thread(self.warming.wait, name)
         running = asyncio.get_running_loop().run_in_executor(self.pool, self.serialised, name, payload)
         try:
             status, body = await asyncio.wait_for(asyncio.shield(running), self.time_limit)
@@ -178,8 +179,6 @@ class Server:
 
     def serialised(self, name: str, payload: Any) -> tuple[int, bytes]:
         """The status and the JSON of an answer."""
-        if self.warming is not None and name not in AT_ONCE:
-            self.warming.wait()
         status, found = guarded(name, payload)
         if name == "job" and found.get("report"):
             found["report_url"] = f"report/{found['job']}?token={self.token}"

@@ -27,6 +27,9 @@ MOST_POINTS, MOST_CLASSES, MOST_QUANTILES = 2000, 10, 9
 LARGEST = 1e6
 # a longer text or a larger expression takes too long to evaluate on a grid
 LONGEST_KERNEL, MOST_KERNELS, LARGEST_EXPONENT = 500, 20, 1000
+ON_POINTS = (
+    "Kernels on points: linear, polynomial, gaussian, laplacian, matern, rational_quadratic, periodic, cosine, sigmoid."
+)
 
 
 class StateError(InvalidInputError):
@@ -147,7 +150,9 @@ def read_kernel(given: Any) -> Kernel:
     try:
         kernel = parse_kernel(given)
     except InvalidInputError as error:
-        raise StateError(str(error), "kernel") from None
+        # the library knows kernels on strings and graphs, too; the page has those on points in its list
+        what = str(error).partition(" Known kernels:")[0]
+        raise StateError(what if what == str(error) else f"{what} {ON_POINTS}", "kernel") from None
     except Exception as error:  # numbers that overflow, for example
         raise StateError(f"Cannot build the kernel {given!r}: {error}.", "kernel") from None
     size = count_kernels(kernel)

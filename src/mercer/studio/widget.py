@@ -9,7 +9,9 @@ from typing import Any
 from mercer.exceptions import MissingExtraError
 from mercer.studio.answers import guarded
 from mercer.studio.presets import all_presets
+from mercer.studio.session import SESSION
 from mercer.studio.state import parse_state
+from mercer.studio.warming import Warming
 
 try:
     import anywidget
@@ -69,8 +71,12 @@ class StudioWidget(anywidget.AnyWidget):
     def _asked(self, widget: Any, message: Any, buffers: Any) -> None:
         """Answer a question of the page, in a thread so that the notebook stays free."""
         if isinstance(message, dict) and isinstance(message.get("name"), str):
+            if SESSION.warming is None:
+                SESSION.warming = Warming(announce=False).start()
             threading.Thread(target=self._answer, args=(message,), daemon=True, name="mercer-studio-widget").start()
 
     def _answer(self, message: dict[str, Any]) -> None:
+        if SESSION.warming is not None:
+            SESSION.warming.wait(message["name"])
         status, found = guarded(message["name"], message.get("payload", {}))
         self.send({"id": message.get("id"), "answer": found} if status == 200 else {"id": message.get("id"), **found})

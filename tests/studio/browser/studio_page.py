@@ -60,6 +60,16 @@ class Studio:
         mouse.move(*self.pixels(*end), steps=steps)
         mouse.up()
 
+    def drop(self, where, name, text):
+        """Drop a file onto an element."""
+        file = self.page.evaluate_handle(
+            """([name, text]) => { const data = new DataTransfer();
+            data.items.add(new File([text], name)); return data; }""",
+            [name, text],
+        )
+        for event in ("dragenter", "dragover", "drop"):
+            self.page.dispatch_event(where, event, {"dataTransfer": file})
+
 
 def fragment(state):
     """The part of an address that holds a state, or any text in its place."""

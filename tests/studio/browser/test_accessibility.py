@@ -157,13 +157,22 @@ def test_text_has_contrast(open_studio, dark):
     assert [name for name, ratio in ratios if not ratio >= 4.5] == []
 
 
-def test_less_motion(open_studio):
-    """Where the reader asks for less motion, nothing has a transition."""
-    page = open_studio(TWO, reduced_motion="reduce").page
-    durations = page.eval_on_selector_all(
-        ".mercer-studio *", "all => [...new Set(all.map(one => getComputedStyle(one).transitionDuration))]"
-    )
-    assert set(durations) <= {"0s"}
+@pytest.mark.parametrize(("motion", "speed"), [("reduce", "1"), ("no-preference", "5")])
+def test_less_motion(open_studio, motion, speed):
+    """Where the reader asks for less motion, nothing in any panel has a transition and steps play at one a second."""
+    page = open_studio(reduced_motion=motion).page
+    moving = set()
+    for tab in TABS:
+        page.click(f"[role=tab][data-panel={tab}]")
+        moving |= set(
+            page.evaluate(
+                """() => [...document.querySelectorAll(".mercer-studio, .mercer-studio *")].map(getComputedStyle)
+                .filter(style => style.animationName !== "none" || /[1-9]/.test(style.transitionDuration))
+                .map(style => style.transitionDuration)"""
+            )
+        )
+    assert (moving == set()) == (motion == "reduce")
+    assert page.locator("mercer-stepper").get_by_label("Speed").input_value() == speed
 
 
 def test_focus_is_visible(open_studio):

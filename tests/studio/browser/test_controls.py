@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from mercer import SVC, leave_one_out
+
 SLIDERS = [
     ("classify", "gamma", "kernel"),
     ("classify", "C", "C"),
@@ -246,6 +248,17 @@ def test_the_certificate_shows_bars_that_meet(studio):
         assert len(row.locator(".number-help").inner_text()) > 10
     page.click(".bounds summary")
     assert page.locator(".bounds .number").first.is_visible()
+
+
+def test_the_leave_one_out_error_is_shown(studio):
+    """The open part of the card has the leave-one-out error of the machine; it follows a change of C."""
+    page = studio.page
+    page.click(".bounds summary")
+    for C in (1.0, 100.0):
+        state = studio.update(C=C).state
+        X, y = np.array(state["points"])[:, :2], np.array(state["points"])[:, 2].astype(int)
+        error = leave_one_out(SVC(kernel=state["kernel"], C=C, tol=1e-6).fit(X, y), X, y).error
+        page.locator(".bounds").get_by_text(f": {error * len(y):.0f} of {len(y)} points").wait_for()
 
 
 def test_an_indefinite_kernel_is_not_called_optimal(studio):

@@ -46,6 +46,30 @@ def test_two_columns_are_the_plane(open_studio):
     assert "width" in page.evaluate("mercerStudio.plane._axes.x")
 
 
+@pytest.mark.parametrize("where", ["mercer-data", "mercer-plane .surface"])
+def test_a_dropped_file_is_opened(open_studio, where):
+    """A CSV file dropped on the panel or on the plane opens in the panel; the browser stays on the page."""
+    studio = open_studio()
+    if where == "mercer-data":
+        studio.page.get_by_role("tab", name="My data").click()
+    address = studio.page.url.split("#")[0]
+    studio.drop(where, "trees.csv", TABLE)
+    studio.page.get_by_text("trees.csv: 40 rows, 4 columns.").wait_for(timeout=1000 * PATIENCE)
+    assert not studio.page.locator("mercer-data .mp-over").count()
+    assert len(to_plane(studio, 40).state["points"]) == 40
+    assert studio.page.url.split("#")[0] == address
+
+
+def test_a_dropped_state_is_opened(open_studio):
+    """A state file dropped on the page is shown; a JSON file that is no state gets a message and changes nothing."""
+    studio = open_studio()
+    studio.drop("mercer-plane .surface", "two.json", '{"points": [[-1, 0, 0], [1, 0, 1]], "kernel": "linear()"}')
+    studio.wait("mercerStudio.store.state.points.length === 2")
+    studio.drop("mercer-controls", "other.json", '{"points": "many"}')
+    studio.page.locator(".message.error").wait_for()
+    assert len(studio.settle().state["points"]) == 2
+
+
 def test_kernel_components_are_the_plane(open_studio):
     """Two kernel principal components have mean 0 and standard deviation 1."""
     studio = table(open_studio, TABLE)

@@ -93,6 +93,13 @@ def test_a_lesson_can_be_set_up_again(open_studio):
     assert studio.state["points"] == points
 
 
+def test_dropped_cards(open_studio):
+    """A file of cards dropped on the panel is opened."""
+    studio = lessons(open_studio)
+    studio.drop("mercer-lessons", "cards.json", json.dumps([CARD]))
+    studio.wait(f"document.querySelector('mercer-lessons').cards.map(card => card.id).join() === '{CARD['id']}'")
+
+
 def test_cards_of_a_teacher(open_studio):
     """A file of cards replaces mercer's own, which can be brought back."""
     studio = lessons(open_studio)

@@ -166,6 +166,10 @@ def class_numbers(state: State, model: Any, report: KKTReport) -> list[dict[str,
         sum(float(problem.xi.sum()) for problem in report.problems),
         len(report.problems),
     )
+    if model.certificate_ is not None and not model.certificate_.valid:
+        # a kernel that is not positive semidefinite has no feature space, so |w| and the margin mean nothing
+        for number in numbers[:2]:
+            number["text"] = "not defined"
     return numbers + bound_numbers(state, model)
 
 

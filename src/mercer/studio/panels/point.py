@@ -147,7 +147,7 @@ def all_left_out(state: State) -> dict[str, Any]:
     share = report.n_support / n
     values = None if report.decision_function is None else np.asarray(report.decision_function)
     return {
-        "error": plain(report.error),
+        "left_out_error": plain(report.error),
         "wrong": None if report.wrong is None else [bool(one) for one in report.wrong],
         "f": None if values is None or values.ndim != 1 else [plain(one) for one in values],
         "exact": report.complete,

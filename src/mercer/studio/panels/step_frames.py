@@ -94,7 +94,7 @@ def walk(state: State, procedure: dict[str, Any]) -> Walk:
         if len(state.classes) != 2:
             raise StateError("Step mode shows two classes: place points of exactly two.", "points")
     elif state.mode != "regress" or name in ("pegasos", "perceptron"):
-        raise StateError(f"Step mode cannot show {name} in the mode {state.mode}: choose classification.", "mode")
+        raise StateError("Step mode shows this procedure for classification only: choose the task Classify.", "mode")
     if state.n == 0:
         raise StateError("Place at least one point.", "points")
     key = (state.mode, state.points, state.kernel, state.C, state.loss, state.bias, state.epsilon, *procedure.values())

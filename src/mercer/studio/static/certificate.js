@@ -2,9 +2,9 @@
  * <mercer-certificate>: the proof that the machine is optimal. Primal and dual value as two bars that meet, the gap between
  * them, and the numbers of the machine, each with an explanation.
  *
- * Properties in: state, result.
+ * Properties in: state, result. Events out: ask, for the leave-one-out error of a machine that rests.
  */
-import { define, html, tidy } from "./dom.js";
+import { define, html, send, tidy } from "./dom.js";
 
 const HELP = {
   primal: "Value of the problem that the machine minimises: ½|w|² + C Σξ. Every machine has a primal value; the best one the smallest.",
@@ -18,6 +18,7 @@ const STATUS = {
   not_separable: ["✗", "Not separable", "warn"],
   waiting: ["…", "Waiting for points", "quiet"],
 };
+const REST = 500; // milliseconds without a new machine
 // an indefinite kernel has no dual value: the machine may be a good one, but nothing proves it
 const UNCERTIFIED = ["!", "Not certified", "warn"];
 
@@ -29,6 +30,7 @@ class MercerCertificate extends HTMLElement {
     /** @type {Set<string>} names of numbers whose explanation is open */ this.open = new Set();
     this.boundsOpen = false;
     this.key = "";
+    this.heldOut = html("p", { class: "hint", role: "status" });
   }
 
   connectedCallback() {
@@ -74,6 +76,28 @@ class MercerCertificate extends HTMLElement {
     this.updateNumbers(result?.numbers ?? []);
     clearTimeout(this.liveTimer);
     this.liveTimer = setTimeout(() => this.say(title), 900);
+    this.leaveOneOut();
+  }
+
+  /** Once the machine rests, ask for its leave-one-out error, if the part of the card that shows it is open. */
+  leaveOneOut() {
+    clearTimeout(this.heldOutTimer);
+    const result = this._result;
+    if (result !== this.heldOutFor) this.heldOut.textContent = "Leave-one-out error: …";
+    if (!this.boundsOpen || !result?.certificate || result === this.heldOutFor) return;
+    this.heldOutTimer = setTimeout(async () => {
+      const state = { ...this._state, procedure: null, lesson: null, selected: null };
+      try {
+        const answer = await new Promise((resolve, reject) => send(this, "ask", { name: "leave_one_out", payload: { state }, resolve, reject }));
+        if (this._result !== result) return;
+        const n = state.points.length;
+        const share = `${tidy(Math.round(answer.left_out_error * n), 4)} of ${n} points (${tidy(100 * answer.left_out_error, 3)} %)`;
+        this.heldOut.textContent = `Leave-one-out error: ${answer.exact ? "" : "about "}${share} are wrong when they are left out.`;
+        this.heldOutFor = result;
+      } catch (error) {
+        if (/** @type {Error} */ (error).name !== "AbortError") this.heldOut.textContent = /** @type {Error} */ (error).message;
+      }
+    }, REST);
   }
 
   /** @param {any} certificate */
@@ -121,9 +145,12 @@ class MercerCertificate extends HTMLElement {
     const plain = numbers.filter(({ name }) => !name.startsWith("bound"));
     const parts = plain.map((number) => this.numberRow(number));
     if (bounds.length) {
-      const details = html("details", { class: "bounds" }, html("summary", { text: `Bounds on the error of new points (${bounds.length})` }), ...bounds.map((number) => this.numberRow(number)));
+      const details = html("details", { class: "bounds" }, html("summary", { text: `Error of new points: leave-one-out and ${bounds.length} bounds` }), this.heldOut, ...bounds.map((number) => this.numberRow(number)));
       details.open = this.boundsOpen;
-      details.addEventListener("toggle", () => (this.boundsOpen = details.open));
+      details.addEventListener("toggle", () => {
+        this.boundsOpen = details.open;
+        this.leaveOneOut();
+      });
       parts.push(details);
     }
     this.numbers.replaceChildren(...parts);

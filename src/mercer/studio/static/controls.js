@@ -13,7 +13,7 @@ const MODES = [
   { id: "regress", title: "Regress" },
   { id: "one_class", title: "One class" },
   { id: "quantiles", title: "Quantiles" },
-  { id: "process", title: "Process" },
+  { id: "process", title: "Gaussian process" },
 ];
 const MODE_HELP = {
   classify: "Widest street between the classes.",
@@ -29,6 +29,20 @@ const PARTS = {
   one_class: ["nu"],
   quantiles: ["C", "quantiles", "bias"],
   process: ["noise"],
+};
+/** what C does in each mode that has it */
+const PRICES = {
+  classify: "Price of slack: a small C gives a wide street with many points inside, a large C a narrow one.",
+  regress: "Price of errors beyond ε: a small C gives a flat curve, a large C one that follows the points.",
+  quantiles: "Price of errors: a small C gives flat curves, a large C curves that follow the points.",
+};
+/** the switches that change the picture of each mode */
+const SHOWN = {
+  classify: ["regions", "support", "margins", "slack"],
+  regress: ["regions", "support", "margins", "slack"],
+  one_class: ["regions", "support", "slack"],
+  quantiles: ["regions", "support"],
+  process: [],
 };
 const SWITCHES = { regions: "Regions", support: "Support vectors", margins: "Margins", slack: "Slack" };
 
@@ -140,7 +154,7 @@ class MercerControls extends HTMLElement {
     this.C = createSlider({
       label: "C",
       name: "C",
-      help: "Price of slack: a small C gives a wide street with many points inside, a large C a narrow one.",
+      help: PRICES.classify,
       min: 1e-3,
       max: 1e4,
       value: 1,
@@ -159,7 +173,7 @@ class MercerControls extends HTMLElement {
     /** @param {string} key @param {any} options */
     const slider = (key, options) => createSlider({ name: key, ...options, onInput: (value, gesture) => this.patch({ [key]: value }, gesture) });
     this.epsilon = slider("epsilon", { label: "ε", help: "Half width of the tube: errors up to ε cost nothing.", min: 0, max: 2, value: 0.1 });
-    this.nu = slider("nu", { label: "ν", help: "At most this share of points lies outside, at least this share are support vectors.", min: 0.01, max: 0.99, value: 0.1 });
+    this.nu = slider("nu", { label: "ν", help: "At most this share of the points lies outside; at least this share are support vectors.", min: 0.01, max: 0.99, value: 0.1 });
     this.noise = slider("noise", { label: "Noise", help: "Standard deviation of the noise on the targets.", min: 0.001, max: 10, value: 0.1, log: true });
     this.quantiles = html("input", { type: "text", id: "mercer-quantiles", class: "text-field", autocomplete: "off", "aria-describedby": "mercer-quantiles-error", on: { change: () => this.readQuantiles() } });
     this.quantilesError = html("p", { id: "mercer-quantiles-error", class: "error", role: "alert", hidden: true });
@@ -184,7 +198,8 @@ class MercerControls extends HTMLElement {
       const box = html("input", { type: "checkbox", data: { show: key }, on: { change: () => this.patch({ show: { ...this._state.show, [key]: box.checked } }) } });
       return { key, box, element: html("label", { class: "check" }, box, title) };
     });
-    this.append(html("fieldset", { class: "control-group" }, html("legend", { text: "Show" }), html("div", { class: "check-grid" }, ...this.switches.map(({ element }) => element))));
+    this.showGroup = html("fieldset", { class: "control-group" }, html("legend", { text: "Show" }), html("div", { class: "check-grid" }, ...this.switches.map(({ element }) => element)));
+    this.append(this.showGroup);
   }
 
   // ---- changes ---------------------------------------------------------------------------------------------------
@@ -306,7 +321,13 @@ class MercerControls extends HTMLElement {
     this.bias.checked = state.bias;
     if (document.activeElement !== this.quantiles) this.quantiles.value = state.quantiles.join(", ");
     this.updateLoss();
-    for (const { key, box } of this.switches) box.checked = state.show[key];
+    /** @type {string[]} */ const shown = SHOWN[/** @type {"classify"} */ (state.mode)];
+    for (const { key, box, element } of this.switches) {
+      box.checked = state.show[key];
+      element.hidden = !shown.includes(key);
+    }
+    this.showGroup.hidden = !shown.length;
+    this.C.help(PRICES[/** @type {"classify"} */ (state.mode)] ?? "");
     this.updatePath();
   }
 
@@ -328,7 +349,7 @@ class MercerControls extends HTMLElement {
     }
     const same = own.find(({ state }) => state.points?.length === points.length && state.points.every((/** @type {number[]} */ p, /** @type {number} */ k) => p[0] === points[k][0] && p[1] === points[k][1] && p[2] === points[k][2]));
     this.preset.value = same?.name ?? "";
-    this.presetAbout.textContent = same?.about ?? `${points.length} ${points.length === 1 ? "point" : "points"} of your own`;
+    this.presetAbout.textContent = same?.about ?? `${points.length} ${points.length === 1 ? "point" : "points"}, not one of these sets`;
   }
 
   updateKernel() {

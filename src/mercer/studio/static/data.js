@@ -28,7 +28,7 @@ export class Data extends Panel {
     const file = /** @type {HTMLInputElement} */ (h("input", { type: "file", class: "mp-file", accept: ".csv,.tsv,.txt,.parquet,.arrow,.feather,.json,.jsonl",
       "aria-label": "Open a table: CSV or Parquet", onchange: () => this.open(file.files?.[0], file) }));
     this.drop = h("div", { class: "mp-drop" }, h("p", { text: "Drop a CSV or Parquet file here, or" }), h("label", { class: "mp-button" }, "open a file …", file),
-      h("p", { class: "mp-muted", text: "The file stays on this computer: only the mercer that serves this page reads it." }));
+      h("p", { class: "mp-muted", text: "Only the mercer behind this page reads the file; it is sent nowhere else." }));
     this.name = h("p", { class: "mp-words", role: "status" });
     this.notes = h("ul", { class: "mp-advice" });
     this.target = this.select("Target (what is predicted)", () => this.fillColumns());

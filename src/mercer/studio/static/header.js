@@ -7,14 +7,16 @@ import { icon } from "./icons.js";
 const THEME = "mercer-studio-theme";
 
 /**
- * @param {{undo: () => void, redo: () => void, save: () => void, open: (text: string) => void, link: () => void,
+ * @param {{undo: () => void, redo: () => void, save: () => void, open: (text: string) => void, link: (() => void) | null,
  *   theme: (dark: boolean) => void}} actions
  * @returns {{element: HTMLElement, update: (canUndo: boolean, canRedo: boolean) => void, dark: () => boolean}}
  */
 export function buildHeader(actions) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   let chosen = recall();
-  const dark = () => (chosen === null ? system.matches : chosen === "dark");
+  // JupyterLab says by an attribute of the body whether its theme is light
+  const around = () => (document.body.dataset.jpThemeLight ? document.body.dataset.jpThemeLight === "false" : system.matches);
+  const dark = () => (chosen === null ? around() : chosen === "dark");
 
   /** @param {string} text @param {string} title @param {() => void} click @param {string} picture */
   const button = (text, title, click, picture) =>
@@ -61,7 +63,7 @@ export function buildHeader(actions) {
       html("span", { class: "divider", "aria-hidden": "true" }),
       button("Open", "Open a state file", () => file.click(), "open"),
       button("Save", "Save this state as a file", actions.save, "save"),
-      button("Link", "Copy the address of this state", actions.link, "link"),
+      actions.link ? button("Link", "Copy the address of this state", actions.link, "link") : null,
       theme,
       file,
     ),

@@ -90,8 +90,8 @@ export class KernelCard extends Panel {
     line("largest eigenvalue", number(answer.largest_eigenvalue), "of the Gram matrix of these points");
     if (answer.near_diagonal !== undefined && answer.near_diagonal !== null) {
       const near = answer.near_diagonal;
-      line("near diagonal", typeof near === "boolean" ? (near ? "yes: each point is similar to itself alone" : "no") : number(near),
-        "a Gram matrix that is almost diagonal learns the points by heart");
+      line("Gram matrix near diagonal", typeof near === "boolean" ? (near ? "yes: each point is similar to itself alone" : "no") : number(near),
+        "with an almost diagonal Gram matrix the machine learns the points by heart");
     }
     if (Array.isArray(answer.witness) && answer.witness.length) {
       const parts = answer.witness.map((/** @type {any} */ part, /** @type {number} */ k) =>

@@ -40,6 +40,7 @@ const PANELS = [
   { id: "data", title: "My data", tag: "mercer-data" },
   { id: "takeaway", title: "Take away", tag: "mercer-takeaway" },
 ];
+const COMPILATION = 1500; // milliseconds between questions whether the loops are compiled
 const FITTED = ["mode", "points", "kernel", "C", "loss", "bias", "epsilon", "nu", "quantiles", "noise"];
 
 /**
@@ -65,7 +66,7 @@ export function mount(root, call, options = {}) {
     redo: () => store.redo(),
     save: () => save(store.state),
     open: (text) => open(text),
-    link: () => copyLink(),
+    link: options.address ? () => copyLink() : null,
     theme: (dark) => setTheme(dark),
   });
   const tabs = buildTabs(panels, (id) => activate(id));
@@ -216,6 +217,19 @@ export function mount(root, call, options = {}) {
     event.preventDefault();
   });
 
+  // a file dropped on the page opens as a table or, if it is JSON, as a state; without this the browser would leave the page.
+  // The panels "Lessons" and "My data" take files of their own
+  root.addEventListener("dragover", (event) => event.preventDefault());
+  root.addEventListener("drop", async (event) => {
+    const file = event.dataTransfer?.files?.[0];
+    if (event.defaultPrevented) return;
+    event.preventDefault();
+    if (!file) return;
+    if (/\.json$/i.test(file.name)) return open(await file.text());
+    tabs.show("data");
+    panels.find((panel) => panel.id === "data")?.element.open(file);
+  });
+
   /** @param {import("./store.js").State} state */
   function save(state) {
     const link = html("a", { download: `${state.mode}.mercer-studio.json`, href: URL.createObjectURL(new Blob([stateText(state)], { type: "application/json" })) });
@@ -268,6 +282,7 @@ export function mount(root, call, options = {}) {
   fitting.changed(store.state, null);
   tabs.show(store.state.lesson ? "lessons" : "kernel");
   loadLists();
+  tellCompilation();
 
   /** Presets and lessons are the same for every state: asked for once. */
   async function loadLists() {
@@ -278,6 +293,17 @@ export function mount(root, call, options = {}) {
     } catch (error) {
       tell(/** @type {Error} */ (error).message, "error");
     }
+  }
+
+  /** On the first start the first machine waits for compiled loops: say so until they are there. */
+  async function tellCompilation() {
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, COMPILATION));
+      const session = await ask("session", {}).catch(() => null);
+      if (!session || session.ready || !root.isConnected) break;
+      tell(`First start: mercer compiles its loops for this computer, step ${session.line}. This takes up to a minute, once.`, "info", "compilation");
+    }
+    if (message.dataset.from === "compilation") tell("", "info");
   }
 
   return {

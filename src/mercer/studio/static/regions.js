@@ -29,7 +29,8 @@ function mix(paper, colour, share) {
 
 /** Tints for |f| from 0 to 1 in 64 steps. @param {string} paper @param {[number, number, number]} colour @param {number} low @param {number} high */
 function ramp(paper, colour, low, high) {
-  return Uint32Array.from({ length: 64 }, (_, k) => mix(hexToRGB(paper), colour, low + (high - low) * (k / 63)));
+  const base = hexToRGB(paper);
+  return Uint32Array.from({ length: 64 }, (_, k) => mix(base, colour, low + (high - low) * (k / 63)));
 }
 
 /** @param {Uint32Array} pixels @param {any} grid @param {any} look @param {number} width @param {number} height */
@@ -65,31 +66,70 @@ function paintValues(pixels, grid, look, width, height) {
   }
 }
 
+/**
+ * Labels and votes of a grid in flat arrays, and the vote between its points. Fields are written, not returned: a picture asks
+ * for a quarter of a million votes.
+ */
+class Election {
+  /** @param {{columns: number, values: number[][], labels: number[][]}} grid */
+  constructor(grid) {
+    this.columns = grid.columns;
+    this.labels = Uint8Array.from(grid.labels.flat());
+    this.weights = Float32Array.from(grid.values.flat(), (value) => Math.max(value, 1e-6));
+    /** the class with the most votes */ this.winner = 0;
+    /** its votes */ this.first = 0;
+    /** the most votes of another class */ this.second = 0;
+    /** votes by class; kept only where the corners differ */ this.votes = new Float64Array(10);
+  }
+
+  /**
+   * Let the corners of a cell vote. @param {number} at the corner with the lowest column and row
+   * @param {number} u share of the next column @param {number} v share of the next row @returns {boolean} whether all agree
+   */
+  hold(at, u, v) {
+    const { labels, weights, columns, votes } = this;
+    const b = at + 1;
+    const c = at + columns;
+    const d = c + 1;
+    const la = labels[at];
+    const lb = labels[b];
+    const lc = labels[c];
+    const ld = labels[d];
+    const wa = (1 - u) * (1 - v) * weights[at];
+    const wb = u * (1 - v) * weights[b];
+    const wc = (1 - u) * v * weights[c];
+    const wd = u * v * weights[d];
+    this.winner = la;
+    this.second = 0;
+    if (la === lb && la === lc && la === ld) {
+      this.first = wa + wb + wc + wd;
+      return true;
+    }
+    votes.fill(0);
+    votes[la] += wa;
+    votes[lb] += wb;
+    votes[lc] += wc;
+    votes[ld] += wd;
+    for (let label = 0; label < 10; label++) if (votes[label] > votes[this.winner]) this.winner = label;
+    for (let label = 0; label < 10; label++) if (label !== this.winner && votes[label] > this.second) this.second = votes[label];
+    this.first = votes[this.winner];
+    return false;
+  }
+}
+
 /** @param {Uint32Array} pixels @param {any} grid @param {any} look @param {number} width @param {number} height */
 function paintClasses(pixels, grid, look, width, height) {
   const { columns, rows } = grid;
-  const labels = Uint8Array.from(grid.labels.flat());
-  const values = Float32Array.from(grid.values.flat());
+  const election = new Election(grid);
   const strength = look.dark ? 0.42 : 0.3;
   const ramps = Array.from({ length: 10 }, (_, label) => ramp(look.paper, classRGB(label), 0.08, strength));
   const across = columnPlaces(width, columns);
-  const votes = new Float32Array(10);
   for (let y = 0; y < height; y++) {
     const place = ((height - 0.5 - y) / height) * (rows - 1);
     const row = Math.min(Math.floor(place), rows - 2);
-    const v = place - row;
     for (let x = 0; x < width; x++) {
-      const at = row * columns + across.index[x];
-      const u = across.share[x];
-      const corners = [at, at + 1, at + columns, at + columns + 1];
-      const shares = [(1 - u) * (1 - v), u * (1 - v), (1 - u) * v, u * v];
-      votes.fill(0);
-      for (let k = 0; k < 4; k++) votes[labels[corners[k]]] += shares[k] * Math.max(values[corners[k]], 1e-6);
-      let winner = labels[at];
-      let second = 0;
-      for (let label = 0; label < 10; label++) if (votes[label] > votes[winner]) winner = label;
-      for (let label = 0; label < 10; label++) if (label !== winner && votes[label] > second) second = votes[label];
-      pixels[y * width + x] = ramps[winner][Math.min(63, (votes[winner] - second) * 63) | 0];
+      election.hold(row * columns + across.index[x], across.share[x], place - row);
+      pixels[y * width + x] = ramps[election.winner][Math.min(63, (election.first - election.second) * 63) | 0];
     }
   }
 }
@@ -117,24 +157,16 @@ export function classFields(grid, factor) {
   const present = [...new Set(grid.labels.flat())];
   const columns = (grid.columns - 1) * factor + 1;
   const rows = (grid.rows - 1) * factor + 1;
-  const fields = new Map(present.map((label) => [label, { columns, rows, values: new Float32Array(columns * rows) }]));
-  const votes = new Float32Array(10);
+  const fields = present.map((label) => ({ label, values: new Float32Array(columns * rows) }));
+  const election = new Election(grid);
   for (let row = 0; row < rows; row++) {
     const r = Math.min(Math.floor(row / factor), grid.rows - 2);
-    const v = row / factor - r;
     for (let column = 0; column < columns; column++) {
       const c = Math.min(Math.floor(column / factor), grid.columns - 2);
-      const u = column / factor - c;
-      votes.fill(0);
-      for (const [dr, dc, share] of [[0, 0, (1 - u) * (1 - v)], [0, 1, u * (1 - v)], [1, 0, (1 - u) * v], [1, 1, u * v]])
-        votes[grid.labels[r + dr][c + dc]] += share * Math.max(grid.values[r + dr][c + dc], 1e-6);
-      let [first, second, winner] = [-1, -1, -1];
-      for (const label of present) {
-        if (votes[label] > first) [first, second, winner] = [votes[label], first, label];
-        else if (votes[label] > second) second = votes[label];
-      }
-      for (const label of present) /** @type {any} */ (fields.get(label)).values[row * columns + column] = votes[label] - (label === winner ? Math.max(second, 0) : first);
+      const agreed = election.hold(r * grid.columns + c, column / factor - c, row / factor - r);
+      const { winner, first, second, votes } = election;
+      for (const { label, values } of fields) values[row * columns + column] = label === winner ? first - second : (agreed ? 0 : votes[label]) - first;
     }
   }
-  return fields;
+  return new Map(fields.map(({ label, values }) => [label, { columns, rows, values }]));
 }

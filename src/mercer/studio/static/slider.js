@@ -11,7 +11,7 @@ let count = 0;
  *   name?: string, onInput: (value: number, gesture: string) => void, onChange?: (value: number) => void}} options
  *   onInput: while the hand moves; onChange: when it rests; values stay within min and max
  * @returns {{element: HTMLElement, input: HTMLInputElement, box: HTMLInputElement, set: (value: number) => void,
- *   marks: (values: number[]) => void, disable: (disabled: boolean) => void}}
+ *   marks: (values: number[]) => void, help: (text: string) => void, disable: (disabled: boolean) => void}}
  */
 export function createSlider(options) {
   const { label, help, min, max, log = false, whole = false } = options;
@@ -91,14 +91,9 @@ export function createSlider(options) {
     }
   }
 
-  const element = html(
-    "div",
-    { class: "slider" },
-    html("label", { for: id, text: label, title: help ?? null }),
-    box,
-    html("div", { class: "slider-track" }, input, track),
-    help ? html("p", { id: `${id}-help`, class: "visually-hidden", text: help }) : null,
-  );
+  const name = html("label", { for: id, text: label, title: help ?? null });
+  const about = help ? html("p", { id: `${id}-help`, class: "visually-hidden", text: help }) : null;
+  const element = html("div", { class: "slider" }, name, box, html("div", { class: "slider-track" }, input, track), about);
   new ResizeObserver(drawMarks).observe(track);
   set(value);
   return {
@@ -110,6 +105,10 @@ export function createSlider(options) {
       marked = values;
       track.hidden = !values.length;
       drawMarks();
+    },
+    help(text) {
+      name.title = text;
+      if (about) about.textContent = text;
     },
     disable(disabled) {
       input.disabled = disabled;

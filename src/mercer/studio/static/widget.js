@@ -58,6 +58,10 @@ function messageCall(model) {
 /** @param {{model: any, el: HTMLElement}} widget @returns {Promise<() => void>} */
 async function render({ model, el }) {
   const root = document.createElement("div");
+  // a notebook takes plain keys as commands: "a" adds a cell, "d d" deletes one. Keys with Ctrl or Cmd, and Shift+Enter, stay its own
+  root.addEventListener("keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !(event.shiftKey && event.key === "Enter")) event.stopPropagation();
+  });
   el.append(root);
   const { mount } = await importMain(model.get("modules"));
   let own = false;
