@@ -21,7 +21,7 @@ from mercer.losses.regression import regression_loss
 
 KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")
-RIDGE = ("KernelRidge", "KernelRidgeCV")
+RIDGE = ("KernelRidge", "KernelRidgeCV", "LSSVC")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
 ERM = ("KernelERM", "KernelLogisticRegression")
 KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM)

@@ -41,7 +41,7 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
 
     Parameters
     ----------
-    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
+    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, LSSVC,
         KernelERM, KernelLogisticRegression, PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or
         search that ends in one
         From mercer or scikit-learn. For a search, its ``best_estimator_`` is certified.
