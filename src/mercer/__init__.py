@@ -14,6 +14,7 @@ _NAMES = {
     "mercer.estimators.kernel_logistic": ("KernelLogisticRegression",),
     "mercer.estimators.kernel_ridge": ("KernelRidge",),
     "mercer.estimators.kernel_ridge_cv": ("KernelRidgeCV",),
+    "mercer.estimators.least_squares.expectile_svr": ("ExpectileSVR",),
     "mercer.estimators.least_squares.ls_svc": ("LSSVC",),
     "mercer.estimators.linear.linear_svc": ("LinearSVC",),
     "mercer.estimators.linear.linear_svr": ("LinearSVR",),
