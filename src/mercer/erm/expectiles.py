@@ -41,8 +41,9 @@ class _Point(NamedTuple):
 
     def towards(self, other: _Point, length: float) -> _Point:
         """The point at this share of the way; the model is linear in β and b."""
-        mixed = [(1.0 - length) * here + length * there for here, there in zip(self, other, strict=True)]
-        return _Point(*mixed)
+        rest = 1.0 - length
+        beta, F = rest * self.beta + length * other.beta, rest * self.F + length * other.F
+        return _Point(beta, F, rest * self.b + length * other.b)
 
 
 def solve_expectile(
@@ -64,9 +65,7 @@ def solve_expectile(
         point, primal = (point, primal) if moved is None else moved
         steps += 1
         dual = DualPoint(point.beta, point.F)
-        proof = erm_certificate(
-            SQUARED, loss, y, weight, dual.norm, point.F, point.b, dual, fits_intercept, data.psd
-        )
+        proof = erm_certificate(SQUARED, loss, y, weight, dual.norm, point.F, point.b, dual, fits_intercept, data.psd)
         trace.append(TracePoint(clock.seconds, steps, proof.relative_gap, proof.dual, data.n))
         clock.report(trace[-1])
         before, bent = bent, 2.0 * loss.slopes(y > point.F + point.b)

@@ -22,9 +22,9 @@ from mercer.validation import real_targets, thread_count
 class ExpectileSVR(NumbersMixin, LossMinimiser):
     """Expectile regression: minimise ½|f|² + Σ Cᵢ |τ − 1{yᵢ < f(xᵢ) + b}| (yᵢ − f(xᵢ) − b)².
 
-    The τ-expectile is to the mean what the τ-quantile is to the median: errors above the function are weighted τ, errors
-    below it 1 − τ (Newey & Powell, Econometrica 55, 1987). In contrast to a quantile it depends on how far the samples
-    lie outside. For τ = ½ this is kernel ridge regression with λ = 1/C and an intercept.
+    The τ-expectile is to the mean what the τ-quantile is to the median: errors above the function are weighted τ,
+    errors below it 1 − τ (Newey & Powell, Econometrica 55, 1987). In contrast to a quantile it depends on how far the
+    samples lie outside. For τ = ½ this is kernel ridge regression with λ = 1/C and an intercept.
 
     The solver takes one ridge regression for each change of the residuals' signs, usually 5 to 10.
 
