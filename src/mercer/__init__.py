@@ -19,6 +19,7 @@ _NAMES = {
     "mercer.estimators.linear.linear_svc": ("LinearSVC",),
     "mercer.estimators.linear.linear_svr": ("LinearSVR",),
     "mercer.estimators.one_class": ("OneClassSVM",),
+    "mercer.estimators.output_codes.output_code_svc": ("OutputCodeSVC",),
     "mercer.estimators.quantiles.quantile_svr": ("QuantileSVR",),
     "mercer.estimators.svc": ("NuSVC", "SVC"),
     "mercer.estimators.svr": ("NuSVR", "SVR"),

@@ -1,7 +1,7 @@
 """Interior-point method for several quantiles that must not cross at the samples.
 
     min over f_q, b_q   Σ_q ½|f_q|² + Σ_q Σ_i C_i pinball_τq(y_i − f_q(x_i) − b_q)
-    s.t.                f_q(x_i) + b_q ≤ f_{q+1}(x_i) + b_{q+1}                Takeuchi, Le, Sears & Smola, JMLR 7 (2006)
+    s.t.                f_q(x_i) + b_q ≤ f_{q+1}(x_i) + b_{q+1}               Takeuchi, Le, Sears & Smola, JMLR 7 (2006)
 
 With α_q in the box [(τ_q − 1)C, τ_q C] for the losses and μ_q ≥ 0 for the constraints, the dual is
 

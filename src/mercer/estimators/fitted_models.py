@@ -23,7 +23,7 @@ KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")
 RIDGE = ("KernelRidge", "KernelRidgeCV", "LSSVC")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
-ERM = ("KernelERM", "KernelLogisticRegression", "ExpectileSVR", "QuantileSVR")
+ERM = ("KernelERM", "KernelLogisticRegression", "ExpectileSVR", "QuantileSVR", "OutputCodeSVC")
 KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM)
 # estimators without a certificate: why, and what to use instead
 WITHOUT = {
