@@ -18,6 +18,7 @@ _NAMES = {
     "mercer.estimators.least_squares.ls_svc": ("LSSVC",),
     "mercer.estimators.linear.linear_svc": ("LinearSVC",),
     "mercer.estimators.linear.linear_svr": ("LinearSVR",),
+    "mercer.estimators.manifold.laplacian_svc": ("LaplacianSVC",),
     "mercer.estimators.one_class": ("OneClassSVM",),
     "mercer.estimators.output_codes.output_code_svc": ("OutputCodeSVC",),
     "mercer.estimators.quantiles.quantile_svr": ("QuantileSVR",),

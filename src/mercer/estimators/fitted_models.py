@@ -35,6 +35,8 @@ WITHOUT = {
     "KernelCentroid": "Its class means are given by a formula: nothing is minimised.",
     "RampSVC": "The ramp loss is not convex, so no dual value bounds its optimum. certificate_ is that of the last "
     "convex problem, objective_ the value that was reached.",
+    "LaplacianSVC": "Its deformed kernel is known at the samples of fit only. certificate_ is that of the machine with "
+    "the deformed kernel.",
     "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. For "
     "a given kernel its mean is that of KernelRidge, which certify supports.",
 }

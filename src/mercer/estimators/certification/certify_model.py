@@ -44,8 +44,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     Parameters
     ----------
     estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, LSSVC,
-        KernelERM, KernelLogisticRegression, ExpectileSVR, QuantileSVR, OutputCodeSVC, PegasosClassifier or SGDClassifier
-        (with a hinge loss), or a pipeline or search that ends in one
+        OutputCodeSVC, KernelERM, KernelLogisticRegression, ExpectileSVR, QuantileSVR, PegasosClassifier or
+        SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
         From mercer or scikit-learn. For a search, its ``best_estimator_`` is certified.
     X, y, sample_weight : the data that the estimator was fitted to, in the same order.
         For a pipeline, the data that the pipeline was given. Samples without positive weight are left out, as in fit.
