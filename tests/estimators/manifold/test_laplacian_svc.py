@@ -154,5 +154,5 @@ def test_bad_input(given, parameters, message):
 def test_certify_says_why_not():
     """certify points to the certificate of the fit."""
     model = LaplacianSVC().fit(X, GIVEN)
-    with pytest.raises(ValueError, match="A LaplacianSVC has no certificate. Its deformed kernel"):
+    with pytest.raises(ValueError, match=r"A LaplacianSVC has no certificate\. Its deformed kernel"):
         certify(model, X, GIVEN)

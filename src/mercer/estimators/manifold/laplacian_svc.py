@@ -34,8 +34,8 @@ class LaplacianSVC(LabelsMixin, LossMinimiser):
     vector machine on the labelled samples with a deformed kernel; its function is a sum over all samples, so that new
     ones can be predicted. Several classes are one against the rest.
 
-    The n × n matrix of the deformed kernel is solved with: n is limited by memory and by a time of n³. `certify` does
-    not support it: the deformed kernel is known at the samples of fit only, and ``certificate_`` is that of its machine.
+    It solves a system with an n × n matrix: n is limited by memory and by a time of n³. `certify` does not support it:
+    the deformed kernel is known at the samples of fit only; ``certificate_`` is that of the machine with this kernel.
 
     Parameters
     ----------
