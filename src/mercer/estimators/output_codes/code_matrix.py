@@ -13,7 +13,7 @@ from mercer.svm.batch import class_pairs
 
 CODES = ("ovr", "ovo", "dense", "sparse")
 # random codes that are tried; the one whose closest rows are furthest apart is taken
-TRIALS = 200
+TRIALS = 50
 
 
 def code_matrix(code: Any, n_classes: int, random_state: Any) -> Matrix:
