@@ -2,7 +2,8 @@
 
     python benchmarks/toolbox/losses.py --data DIR [--samples 2000]
 
-Machines with several classes run on one thread, since waiting threads count as CPU time. DIR has satimage.npz, letter.npz and abalone.npz (X, y, and X_test, y_test for the first two).
+DIR has satimage.npz, letter.npz and abalone.npz (X, y, and X_test, y_test for the first two). Machines with several
+classes run on one thread, since waiting threads count as CPU time.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options, Solution
-from mercer.validation import check_weighted_classes, class_codes, class_weights, thread_count
+from mercer.problems.solution import Solution
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
 class KernelLogisticRegression(LabelsMixin, LossMinimiser):
@@ -107,15 +107,6 @@ class KernelLogisticRegression(LabelsMixin, LossMinimiser):
         verbose: Any = False,
     ) -> None:
         keep_parameters(self, locals())
-
-    def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-        )
 
     # ---- fit -------------------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from mercer.exceptions import NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector, take_samples
-from mercer.problems.solution import Solution, Status
-from mercer.validation import is_pairwise
+from mercer.problems.solution import Options, Solution, Status
+from mercer.validation import is_pairwise, thread_count
 
 
 class LossMinimiser(KernelMachine):
@@ -35,6 +35,15 @@ class LossMinimiser(KernelMachine):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
     }  # fmt: skip
+
+    def _options(self) -> Options:
+        return Options(
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            time_limit=self.time_limit,
+            budget=self._matrix_budget(),
+            n_threads=thread_count(self.n_jobs),
+        )
 
     def _matrix_budget(self) -> int:
         """Bytes for a kernel matrix: ``cache_size`` in MB, for "auto" half of the available memory."""
@@ -63,6 +72,9 @@ class LossMinimiser(KernelMachine):
         self.n_iter_: Any = max(solution.steps for solution in solutions)
         self._publish_proof(solutions, of)
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
+
+    def _too_few_iterations(self, advice: str) -> str:
+        return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"
 
     def _warn_unfinished(self) -> None:
         if Status.INDEFINITE not in self._statuses:

@@ -14,7 +14,7 @@ import numpy as np
 from mercer.estimators.certification.kernel_machines import training_data
 from mercer.estimators.fitted_models import Kind, codes_of
 from mercer.estimators.kernel_ridge import KernelRidge, target_alphas
-from mercer.estimators.least_squares.ls_svc import label_columns
+from mercer.estimators.least_squares.one_vs_rest import label_columns
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.operator import Data, product

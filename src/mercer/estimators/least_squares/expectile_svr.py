@@ -15,8 +15,7 @@ from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options
-from mercer.validation import real_targets, thread_count
+from mercer.validation import real_targets
 
 
 class ExpectileSVR(NumbersMixin, LossMinimiser):
@@ -101,15 +100,6 @@ class ExpectileSVR(NumbersMixin, LossMinimiser):
     ) -> None:
         keep_parameters(self, locals())
 
-    def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-        )
-
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         return real_targets(y)
 
@@ -120,6 +110,3 @@ class ExpectileSVR(NumbersMixin, LossMinimiser):
         solution = solve_expectile(part, y[used], C, Expectile(float(self.expectile)), fits, self._options(), clock)
         intercept = float(solution.thresholds.sum())
         self._publish_function(data, used, solution.beta, intercept, norm(solution), solution)
-
-    def _too_few_iterations(self, advice: str) -> str:
-        return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"

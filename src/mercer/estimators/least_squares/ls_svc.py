@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._sklearn_compat import StrOptions
-from mercer.estimators.base import LabelsMixin, keep_parameters
+from mercer.estimators.base import keep_parameters
+from mercer.estimators.least_squares.one_vs_rest import OneVsRestMixin, label_columns, predicted_codes
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
@@ -15,10 +17,10 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 from mercer.ridge.press import left_out_values
 from mercer.ridge.solver import solve
-from mercer.validation import check_weighted_classes, class_codes, class_weights, thread_count
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
-class LSSVC(LabelsMixin, LossMinimiser):
+class LSSVC(OneVsRestMixin, LossMinimiser):
     """Least-squares SVM: minimise ½|f|² + ½ Σ Cᵢ (yᵢ − f(xᵢ) − b)² over labels y = ±1, one class against the rest.
 
     The optimum is the solution of a linear system, (K + 1/C) β + b = y with Σβ = 0 (Suykens & Vandewalle, Neural
@@ -100,14 +102,7 @@ class LSSVC(LabelsMixin, LossMinimiser):
         keep_parameters(self, locals())
 
     def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-            precision=self.precision,
-        )
+        return replace(super()._options(), precision=self.precision)
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
@@ -140,34 +135,6 @@ class LSSVC(LabelsMixin, LossMinimiser):
         self.left_out_score_ = np.nan
         if values is not None:
             all_values[used] = values
-            found = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
-            self.left_out_score_ = float(np.average(found == codes[used], weights=weight[used]))
+            right = predicted_codes(values) == codes[used]
+            self.left_out_score_ = float(np.average(right, weights=weight[used]))
         self.left_out_decision_ = all_values[:, 0] if all_values.shape[1] == 1 else all_values
-
-    def _too_few_iterations(self, advice: str) -> str:
-        return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"
-
-    # ---- prediction ------------------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> Matrix:
-        """f(x) + b, near ±1 for samples that are like the training samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for ``classes_[1]``; with more classes the largest value is that of the predicted class.
-        """
-        values = self._values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
-
-
-def label_columns(codes: Vector, n_classes: int) -> Matrix:
-    """±1 for each class against the rest, a column per class; one column, positive for the second, for two."""
-    if n_classes == 2:
-        return (2.0 * codes - 1.0)[:, None]
-    return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)

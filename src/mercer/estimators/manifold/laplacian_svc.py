@@ -9,24 +9,23 @@ import numpy as np
 
 from mercer._sklearn_compat import Interval
 from mercer.erm.kernel_matrix import check_room
-from mercer.estimators.base import LabelsMixin, keep_parameters
-from mercer.estimators.least_squares.ls_svc import label_columns
+from mercer.estimators.base import keep_parameters
+from mercer.estimators.least_squares.one_vs_rest import OneVsRestMixin, label_columns, predicted_codes
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.estimators.manifold.neighbour_graph import deformation, neighbour_graph, normalised_laplacian
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels import Precomputed
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Vector
 from mercer.losses import Hinge
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options
 from mercer.svm.solve import solve_problem
-from mercer.validation import check_weighted_classes, class_codes, class_weights, thread_count
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 UNLABELLED = -1
 
 
-class LaplacianSVC(LabelsMixin, LossMinimiser):
+class LaplacianSVC(OneVsRestMixin, LossMinimiser):
     """Laplacian SVM: minimise ½|f|² + s/2 f'Lᵖf + Σ Cᵢ max(0, 1 − yᵢ(f(xᵢ) + b)) over labelled and unlabelled samples.
 
     The losses are those of the labelled samples; f'Lᵖf, with the Laplacian L of a graph of nearest neighbours and f at
@@ -113,15 +112,6 @@ class LaplacianSVC(LabelsMixin, LossMinimiser):
     ) -> None:
         keep_parameters(self, locals())
 
-    def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-        )
-
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -163,25 +153,5 @@ class LaplacianSVC(LabelsMixin, LossMinimiser):
         intercept = np.array([float(s.thresholds.sum()) for s in found])
         several = f"{len(found)} classes against the rest" if len(found) > 1 else None
         self._publish_expansion(data, used, found, beta, F, intercept, several)
-        values = F + intercept
-        at = (values[:, 0] > 0).astype(np.intp) if len(found) == 1 else values.argmax(axis=1)
         self.transduction_, self.labelled_ = self.classes_[np.zeros(data.n, np.intp)], used[labelled]
-        self.transduction_[used] = self.classes_[at]
-
-    # ---- prediction ------------------------------------------------------------------------------------------
-
-    def decision_function(self, X: Any) -> Matrix:
-        """f(x) + b.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive for ``classes_[1]``; with more classes the largest value is that of the predicted class.
-        """
-        values = self._values(X)
-        return values[:, 0] if len(self.classes_) == 2 else values
+        self.transduction_[used] = self.classes_[predicted_codes(F + intercept)]

@@ -16,9 +16,9 @@ from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Hinge
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options, Solution
+from mercer.problems.solution import Solution
 from mercer.svm.solve import solve_problem
-from mercer.validation import check_weighted_classes, class_codes, class_weights, thread_count
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
 class OutputCodeSVC(LabelsMixin, LossMinimiser):
@@ -112,15 +112,6 @@ class OutputCodeSVC(LabelsMixin, LossMinimiser):
         verbose: Any = False,
     ) -> None:
         keep_parameters(self, locals())
-
-    def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-        )
 
     # ---- fit -------------------------------------------------------------------------------------------------
 

@@ -18,8 +18,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options
-from mercer.validation import real_targets, thread_count
+from mercer.validation import real_targets
 
 
 class QuantileSVR(RegressorMixin, LossMinimiser):  # type: ignore[misc]
@@ -117,15 +116,6 @@ class QuantileSVR(RegressorMixin, LossMinimiser):  # type: ignore[misc]
     ) -> None:
         keep_parameters(self, locals())
 
-    def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-        )
-
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -152,9 +142,6 @@ class QuantileSVR(RegressorMixin, LossMinimiser):  # type: ignore[misc]
             f"intercepts were moved apart. The model is {self.certificate_}. Raise cache_size, or use fewer samples.",
             ConvergenceWarning,
         )
-
-    def _too_few_iterations(self, advice: str) -> str:
-        return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"
 
     # ---- prediction ------------------------------------------------------------------------------------------
 
