@@ -40,6 +40,7 @@ PARAMETERS = {
     "NuSVC": {"nu": 0.3},
     "NuSVCCV": {"nus": [0.2, 0.3], "gammas": [0.1], "cv": 3},
     "Nystroem": {"n_components": 10, "random_state": 0},
+    "OutputCodeSVC": {"code": "sparse", "random_state": 0},
     "OneClassSVMCV": {"nus": [0.1], "gammas": [0.1, 1.0], "cv": 3},
     "PegasosClassifier": {"random_state": 0},
     "Perceptron": {"random_state": 0},

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, xlogy
 
 from mercer.exceptions import InvalidInputError
@@ -41,6 +42,7 @@ from mercer.losses import (
 )
 from mercer.losses.functions import LossFunction
 
+Mask = NDArray[np.bool_]
 # names of losses for labels
 CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
 # the probed points, around 0 and, in units of the range of the targets, around targets; and what counts as rounding,
@@ -77,6 +79,37 @@ class Logistic:
         inside = np.clip(p, 0.0, 1.0)
         entropy: Vector = xlogy(inside, inside) + xlogy(1.0 - inside, 1.0 - inside)
         return np.where(np.abs(p - inside) <= 4.0 * np.finfo(np.float64).eps, entropy, np.inf)
+
+
+@dataclass(frozen=True)
+class Expectile:
+    """ℓ(y, f) = τ(y − f)² where y > f, (1 − τ)(y − f)² elsewhere: the constant of least loss is the τ-expectile of y.
+
+    Newey & Powell, Econometrica 55 (1987). For τ = ½ it is the squared loss ½(y − f)².
+    """
+
+    expectile: float = 0.5
+    name: ClassVar[str] = "expectile loss"
+
+    def slopes(self, above: Mask) -> Vector:
+        """τ for samples above the function, 1 − τ for the others."""
+        return np.where(above, self.expectile, 1.0 - self.expectile)
+
+    def value(self, y: Vector, f: Vector) -> Vector:
+        """τ(y − f)² or (1 − τ)(y − f)²."""
+        return self.slopes(y > f) * (y - f) ** 2
+
+    def derivative(self, y: Vector, f: Vector) -> Vector:
+        """−2τ(y − f) or −2(1 − τ)(y − f)."""
+        return -2.0 * self.slopes(y > f) * (y - f)
+
+    def second_derivative(self, y: Vector, f: Vector) -> Vector:
+        """2τ or 2(1 − τ); at y = f, where it jumps, the latter."""
+        return 2.0 * self.slopes(y > f)
+
+    def conjugate(self, y: Vector, u: Vector) -> Vector:
+        """uy + u²/(4τ) for u < 0, with 1 − τ instead of τ for u > 0."""
+        return u * y + u**2 / (4.0 * self.slopes(u < 0))
 
 
 def find_loss(loss: Any, epsilon: float = 0.1, quantile: float = 0.5, delta: float = 1.35) -> Any:

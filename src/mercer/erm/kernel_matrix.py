@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -9,6 +11,7 @@ from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import Loan
 from mercer.gram.operator import Data, check_finite
+from mercer.kernels import Precomputed
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
@@ -66,3 +69,16 @@ def matrix_in_time(data: Data, options: Options, clock: Clock) -> bool:
     if clock.over() is not None or clock.left == np.inf:
         return clock.over() is None
     return clock.over_in(data.seconds(data.n, 0.5 * data.n, options.n_threads)) is None
+
+
+def stored_once(data: Data, options: Options, clock: Clock, dtype: Any = np.float64, share: float = 0.5) -> Data:
+    """The same problem with its kernel matrix stored, for several runs over the same samples.
+
+    Returns the data themselves if the matrix would take more than a share of the budget or the time that is left.
+    """
+    stored = np.dtype(dtype).itemsize * data.n**2 <= share * options.budget
+    if not stored or data.kernel.domain == "matrix" or not matrix_in_time(data, options, clock):
+        return data
+    matrix = Data(Precomputed(), data.matrix(dtype, options.n_threads), data.n, data.psd)
+    matrix.evaluations = data.evaluations
+    return matrix

@@ -21,9 +21,9 @@ from mercer.losses.regression import regression_loss
 
 KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")
-RIDGE = ("KernelRidge", "KernelRidgeCV")
+RIDGE = ("KernelRidge", "KernelRidgeCV", "LSSVC")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
-ERM = ("KernelERM", "KernelLogisticRegression")
+ERM = ("KernelERM", "KernelLogisticRegression", "ExpectileSVR", "QuantileSVR", "OutputCodeSVC")
 # the smallest ball, and machines that order samples
 ORDERING = ("SVDD", "OrdinalSVC", "RankSVC", "SurvivalSVM")
 KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM, *ORDERING)
@@ -46,6 +46,8 @@ WITHOUT = {
     "how large those may be that were left out.",
     "RampSVC": "The ramp loss is not convex, so no dual value bounds its optimum. certificate_ is that of the last "
     "convex problem, objective_ the value that was reached.",
+    "LaplacianSVC": "Its deformed kernel is known at the samples of fit only. certificate_ is that of the machine with "
+    "the deformed kernel.",
     "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. For "
     "a given kernel its mean is that of KernelRidge, which certify supports.",
     "GaussianProcessClassifier": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. "

@@ -232,9 +232,6 @@ class KernelERM(LossMinimiser):
         if not proof.valid and proof.gap < 0:
             warn_user(f"The fit is not certified: {proof.reason}. The model is {proof}.", UserWarning)
 
-    def _too_few_iterations(self, advice: str) -> str:
-        return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"
-
     # ---- prediction ------------------------------------------------------------------------------------------
 
     @available_if(_predicts_labels)

@@ -12,12 +12,11 @@ from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
 from mercer.estimators.base import LabelsMixin, keep_parameters
 from mercer.estimators.loss_minimiser import LossMinimiser
-from mercer.estimators.prediction import Expansion
 from mercer.gram.operator import Data
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options, Solution, Status
-from mercer.validation import check_weighted_classes, class_codes, class_weights, is_pairwise, thread_count
+from mercer.problems.solution import Solution
+from mercer.validation import check_weighted_classes, class_codes, class_weights
 
 
 class KernelLogisticRegression(LabelsMixin, LossMinimiser):
@@ -109,15 +108,6 @@ class KernelLogisticRegression(LabelsMixin, LossMinimiser):
     ) -> None:
         keep_parameters(self, locals())
 
-    def _options(self) -> Options:
-        return Options(
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            time_limit=self.time_limit,
-            budget=self._matrix_budget(),
-            n_threads=thread_count(self.n_jobs),
-        )
-
     # ---- fit -------------------------------------------------------------------------------------------------
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
@@ -143,16 +133,7 @@ class KernelLogisticRegression(LabelsMixin, LossMinimiser):
         self._publish(data, used, solution)
 
     def _publish(self, data: Data, used: Vector, solution: Solution) -> None:
-        self.support_ = used.astype(np.int32)
-        self.support_vectors_ = np.empty((0, 0)) if is_pairwise(data.kernel) else take_samples(data.samples, used)
-        self._n_support = np.array([len(used)], dtype=np.int32)
-        self._support = Expansion.over(data.kernel, self.support_vectors_, self.support_, data.n)
-        self.dual_coef_ = self._dual_coef_ = np.ascontiguousarray(solution.beta.T)
-        self.intercept_ = self._intercept_ = solution.thresholds
-        self.rkhs_norm_ = np.sqrt(np.maximum(np.einsum("ij,ij->j", solution.beta, solution.F), 0.0))
-        self.n_iter_ = solution.steps
-        self._publish_proof([solution])
-        self.fit_status_ = int(solution.status is not Status.CONVERGED)
+        self._publish_expansion(data, used, [solution], solution.beta, solution.F, solution.thresholds)
 
     def _too_few_iterations(self, advice: str) -> str:
         return f"Newton's method ended early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"

@@ -17,6 +17,8 @@ from mercer.estimators.certification.landmark_machines import certify_landmarks
 from mercer.estimators.certification.linear_machines import certify_linear
 from mercer.estimators.certification.loss_minimisation import certify_erm
 from mercer.estimators.certification.ordering_machines import certify_ordering
+from mercer.estimators.certification.output_code_machines import certify_output_codes
+from mercer.estimators.certification.quantile_machines import certify_quantiles
 from mercer.estimators.certification.ridge_regressions import certify_ridge
 from mercer.estimators.certification.stochastic_descent import certify_online
 from mercer.estimators.fitted_models import ERM, KERNEL, LINEAR, ONLINE, ORDERING, check_fitted, unwrap
@@ -42,9 +44,9 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
 
     Parameters
     ----------
-    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
-        KernelERM, KernelLogisticRegression, SVDD, OrdinalSVC, RankSVC, SurvivalSVM, PegasosClassifier or SGDClassifier
-        (with a hinge loss), or a pipeline or search that ends in one
+    estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, LSSVC,
+        OutputCodeSVC, KernelERM, KernelLogisticRegression, ExpectileSVR, QuantileSVR, SVDD, OrdinalSVC, RankSVC,
+        SurvivalSVM, PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
         From mercer or scikit-learn. For a search, its ``best_estimator_`` is certified.
     X, y, sample_weight : the data that the estimator was fitted to, in the same order.
         For a pipeline, the data that the pipeline was given. Samples without positive weight are left out, as in fit.
@@ -70,6 +72,9 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
         return certify_landmarks(kind, estimator, X, y, sample_weight)
     if kind.name in KERNEL:
         return combine([certify_problem(fitted) for fitted in fitted_problems(estimator, X, y, sample_weight)])
+    if kind.name in ("OutputCodeSVC", "QuantileSVR"):
+        several = certify_quantiles if kind.name == "QuantileSVR" else certify_output_codes
+        return several(estimator, X, y, sample_weight)
     if kind.name in ERM:
         return certify_erm(kind, estimator, X, y, sample_weight)
     if kind.name in ORDERING:

@@ -1,4 +1,4 @@
-"""Certificates of KernelERM and KernelLogisticRegression from their coefficients and the data.
+"""Certificates of KernelERM, KernelLogisticRegression and ExpectileSVR from their coefficients and the data.
 
 The primal value is that of the published function and intercept. The gradient of a smooth loss at the best intercept is
 a dual point; for other losses it is the published β, moved into its box. If they leave a gap, mercer solves the problem
@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.erm.certificate import DualPoint, erm_certificate
-from mercer.erm.convex_losses import is_classification
+from mercer.erm.convex_losses import Expectile, is_classification
 from mercer.erm.logistic import logistic_certificate, logistic_sum
 from mercer.erm.minimise import Problem, minimise
-from mercer.erm.penalties import find_penalty
+from mercer.erm.penalties import SQUARED, find_penalty
 from mercer.erm.sums import OneFunction
 from mercer.estimators.certification.kernel_machines import training_data
 from mercer.estimators.fitted_models import Kind, codes_of, different_classes
@@ -38,7 +38,9 @@ def certify_erm(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) 
     """The certificate of the published function on its training data."""
     data = training_data(estimator, X)
     weight = validate_weights(sample_weight, data.n, X)
-    labels = kind.name == "KernelLogisticRegression" or is_classification(estimator.loss)
+    labels = kind.name != "ExpectileSVR" and (
+        kind.name == "KernelLogisticRegression" or is_classification(estimator.loss)
+    )
     targets = codes_of(estimator, y).astype(np.float64) if labels else real_targets(y)
     if labels:
         codes = targets.astype(np.intp)
@@ -78,7 +80,11 @@ def _logistic(
 def _erm(
     model: Any, data: Data, y: Vector, weight: Vector, beta: Vector, F: Vector, b: float, n_threads: int
 ) -> Certificate:
-    loss, penalty, fits_intercept = loss_of_erm(model), find_penalty(model.penalty), bool(model.fit_intercept)
+    if hasattr(model, "expectile"):
+        loss, penalty = Expectile(float(model.expectile)), SQUARED
+    else:
+        loss, penalty = loss_of_erm(model), find_penalty(model.penalty)
+    fits_intercept = bool(model.fit_intercept)
     norm = DualPoint(beta, F).norm
     stretch = float(penalty.derivative(norm)) / norm if norm > 0 else 0.0
     if callable(getattr(loss, "second_derivative", None)):

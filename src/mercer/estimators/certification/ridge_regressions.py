@@ -1,4 +1,4 @@
-"""Certificates of KernelRidge and KernelRidgeCV, of mercer or scikit-learn, from their coefficients and the data.
+"""Certificates of KernelRidge and KernelRidgeCV, of mercer or scikit-learn, and of LSSVC, from coefficients and data.
 
 With a squared loss every β is feasible, up to Σβ = 0 if there is an intercept, so the published coefficients give both
 the primal and the dual value. If they leave a gap, mercer also solves the problem and takes the better dual value.
@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.estimators.fitted_models import Kind
+from mercer.estimators.certification.kernel_machines import training_data
+from mercer.estimators.fitted_models import Kind, codes_of
 from mercer.estimators.kernel_ridge import KernelRidge, target_alphas
+from mercer.estimators.least_squares.one_vs_rest import label_columns
 from mercer.estimators.psd_check import seems_psd
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteError
 from mercer.gram.operator import Data, product
@@ -22,7 +24,14 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
 from mercer.problems.solution import NOT_PSD, ROUNDING, Certificate, certificate, combine, with_dual
 from mercer.ridge.solver import LARGEST, in_units_of, ridge_certificate, solve
-from mercer.validation import square_matrix, target_matrix, thread_count, validate_samples, validate_weights
+from mercer.validation import (
+    class_weights,
+    square_matrix,
+    target_matrix,
+    thread_count,
+    validate_samples,
+    validate_weights,
+)
 
 # look for a better β if the relative gap is above this, for at most this many seconds
 SHARP = 1e-6
@@ -42,9 +51,31 @@ class FittedRidge(NamedTuple):
 
 def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     """The certificate of λ/2 |f|² + ½ Σ w (y − f − b)², summed over the targets."""
+    if kind.name == "LSSVC":
+        return _certify_labels(estimator, X, y, sample_weight)
     Y = target_matrix(y)
     ridge = fitted_ridge(kind, estimator, X, Y.shape[1])
     weight = validate_weights(sample_weight, ridge.data.n, X)
+    found = _certify_targets(ridge, Y, weight)
+    return combine(found, of=kind.name if len(found) == 1 else f"{len(found)} targets")
+
+
+def _certify_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
+    """The certificate of ½|f|² + ½ Σ C (y − f − b)² for y = ±1, summed over the classes against the rest."""
+    data, codes = training_data(estimator, X), codes_of(estimator, y)
+    weight = validate_weights(sample_weight, data.n, X)
+    weight = weight * class_weights(estimator.class_weight, estimator.classes_, codes, weight)[codes]
+    Y = label_columns(codes, len(estimator.classes_))
+    coef = np.zeros(Y.shape)
+    coef[np.asarray(estimator.support_, dtype=np.intp)] = estimator.dual_coef_.T
+    b, fits, threads = np.ravel(estimator.intercept_), bool(estimator.fit_intercept), thread_count(estimator.n_jobs)
+    ridge = _Ridge(data, coef, np.ones(Y.shape[1]), b, fits, threads)
+    found = _certify_targets(ridge, Y, float(estimator.C) * weight)
+    return combine(found, of="LSSVC" if len(found) == 1 else f"{len(found)} classes against the rest")
+
+
+def _certify_targets(ridge: _Ridge, Y: Matrix, weight: Vector) -> list[Certificate]:
+    """A certificate for each target, over the samples with positive weight."""
     used = np.flatnonzero(weight > 0)
     if len(used) < len(weight):
         ridge = ridge._replace(data=ridge.data.take(used), coef=ridge.coef[used])
@@ -54,7 +85,7 @@ def certify_ridge(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any
     found = [_certify_target(ridge, k, Y[:, k], weight, F[:, k]) for k in range(Y.shape[1])]
     if any(proof.relative_gap > SHARP and proof.valid for proof in found):
         found = _with_better_duals(ridge, Y, weight, found)
-    return combine(found, of=kind.name if len(found) == 1 else f"{len(found)} targets")
+    return found
 
 
 def fitted_ridge(kind: Kind, estimator: Any, X: Any, n_targets: int) -> FittedRidge:

@@ -1,0 +1,165 @@
+"""Several quantiles of y given x that do not cross at the samples: independent problems first, jointly if they cross.
+
+Without the constraints the quantiles are independent problems. The sum of their dual values bounds the constrained
+optimum from below; if their solutions do not cross, they are its solution. Otherwise `joint_quantiles` solves for all
+of them. Either way the intercepts are shifted upwards where rounding leaves a crossing, so that the published model is
+feasible and its primal value an upper bound.
+
+In β alone the dual value is y'Σ_q β_q − ½ Σ_q β_q'Kβ_q, and β is feasible if Σ_i β_qi = 0 and for each sample and q
+
+    Σ_{p ≤ q} β_p ≤ C Σ_{p ≤ q} τ_p,        Σ_{p > q} β_p ≥ C Σ_{p > q} (τ_p − 1),
+
+because then there are α in their boxes and μ ≥ 0 with β_q = α_q + μ_{q−1} − μ_q: the largest feasible partial sums of
+α are min(C Σ_{p ≤ q} τ_p, Σ_p β_p − C Σ_{p > q} (τ_p − 1)), and μ_q is their distance from those of β.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mercer._compiled.blas import one_blas_thread
+from mercer.erm.joint_quantiles import JointResult, solve_joint
+from mercer.erm.kernel_matrix import stored_once
+from mercer.erm.minimise import Problem
+from mercer.gram.low_rank import pivoted_cholesky
+from mercer.gram.operator import Data, GramOperator, product
+from mercer.kernels.features import Matrix, Vector
+from mercer.losses import Pinball
+from mercer.problems.clock import Clock
+from mercer.problems.solution import (
+    FEASIBILITY,
+    NOT_FEASIBLE,
+    NOT_PSD,
+    ROUNDING,
+    Certificate,
+    Options,
+    Solution,
+    Status,
+    finished,
+)
+
+# the trace of K − LL', relative to that of K, up to which L stands for K in the joint problem; and the share of the
+# tolerance that it may cost at first, if all β were as large as C
+EXACT, ROUGH = 1e-10, 1e-2
+# the joint problem is solved to this share of tol
+SHARE = 0.1
+
+
+def solve_quantiles(
+    data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock
+) -> tuple[Solution, bool]:
+    """β (a row per quantile, in rising order), F and b, and whether memory has kept crossing quantiles apart.
+
+    In the latter case the model is that of the independent problems, with shifted intercepts.
+    """
+    data = stored_once(data, options, clock)
+    first = _independent(data, y, weight, quantiles, options, clock)
+    done = first.certificate.relative_gap <= options.tol or not first.certificate.valid or len(quantiles) == 1
+    if done or first.status is not Status.CONVERGED:
+        return first, False
+    n, many = data.n, len(quantiles)
+    if 8 * n * n * (2 + 2 * many) > options.budget:
+        return replace(first, status=Status.STALLED), True
+    gram = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations)
+    # a factor of low rank saves most of the time; where it is not exact enough, the certificate says so
+    total, price = float(np.abs(gram.diagonal()).sum()), many * float(np.square(weight).mean())
+    rough = min(ROUGH * options.tol * abs(first.certificate.dual) / price, ROUGH * total)
+    best = first
+    for rest in (rough, EXACT * total):
+        left = -1 if options.max_iter < 0 else max(0, options.max_iter - best.steps)
+        with one_blas_thread():
+            factor = pivoted_cholesky(gram, n, rest)
+            found = solve_joint(factor.L, y, weight, quantiles, SHARE * options.tol, left, clock)
+        best = _better(best, _published(data, y, weight, quantiles, found, best, options, clock), options.tol)
+        if best.status in (Status.CONVERGED, Status.TIME_LIMIT, Status.INTERRUPTED, Status.MAX_ITER):
+            break
+    return best, False
+
+
+def _independent(data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock) -> Solution:
+    """The solutions of the problems without constraints, each started from the one before, as one solution."""
+    found: list[Solution] = []
+    inner = replace(options, tol=0.5 * options.tol)
+    for k, quantile in enumerate(quantiles):
+        with clock.share_of_time(1.0 / (len(quantiles) - k)):
+            problem = Problem(data, Pinball(float(quantile)), y, weight, True, inner, clock)
+            found.append(problem.solve(1.0, inner.tol, found[-1].beta if found else None)[0])
+    beta, F = np.array([s.beta for s in found]), np.array([s.F for s in found])
+    b = np.array([float(s.thresholds.sum()) for s in found])
+    dual = float(sum(s.certificate.dual for s in found))
+    reason = next((s.certificate.reason for s in found if not s.certificate.valid), "")
+    b, proof = feasible_certificate(beta, F, b, y, weight, quantiles, dual, reason)
+    status = next((s.status for s in found if s.status is not Status.CONVERGED), Status.CONVERGED)
+    steps, trace = sum(s.steps for s in found), [point for s in found for point in s.trace]
+    return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
+
+
+def _published(
+    data: Data,
+    y: Vector,
+    weight: Vector,
+    quantiles: Vector,
+    found: JointResult,
+    first: Solution,
+    options: Options,
+    clock: Clock,
+) -> Solution:
+    """The joint solution, with F in float64 from the kernel itself."""
+    beta = found.beta - found.beta.mean(axis=1, keepdims=True)  # sums that are 0 beyond rounding
+    features = data.features(np.float64)
+    F = product(data.kernel, features, features, np.ascontiguousarray(beta.T), options.n_threads).T
+    dual, reason = dual_value(beta, F, y, weight, quantiles)
+    b, proof = feasible_certificate(beta, F, found.b, y, weight, quantiles, dual, reason if data.psd else NOT_PSD)
+    steps, trace = first.steps + found.steps, first.trace + found.trace
+    return Solution(beta, F, b, found.status, steps, clock.seconds, proof, trace)
+
+
+def _better(first: Solution, joint: Solution, tol: float) -> Solution:
+    """The joint solution, unless the run has ended before it was better than the independent one."""
+    steps, trace = joint.steps, joint.trace
+    if not joint.certificate.valid or joint.certificate.primal > first.certificate.primal:
+        status = joint.status if joint.status is not Status.CONVERGED else Status.STALLED
+        return replace(first, status=status, steps=steps, trace=trace)
+    within = joint.certificate.relative_gap <= tol
+    if within or joint.status is Status.CONVERGED:
+        return replace(joint, status=Status.CONVERGED if within else Status.STALLED)
+    return joint
+
+
+def dual_value(beta: Matrix, F: Matrix, y: Vector, weight: Vector, quantiles: Vector) -> tuple[float, str]:
+    """y'Σβ − ½ Σ β'Kβ, and why it bounds nothing if β is not feasible."""
+    upper = np.cumsum(quantiles)[:, None] * weight
+    # for the sum over p > q: from the last quantile backwards
+    lower = np.cumsum((quantiles - 1.0)[::-1])[:, None] * weight
+    outside = max(
+        float((np.cumsum(beta, axis=0) - upper).max(initial=0.0)),
+        float((lower - np.cumsum(beta[::-1], axis=0)).max(initial=0.0)),
+        float(np.abs(beta.sum(axis=1)).max(initial=0.0)),
+    )
+    value = float(y @ beta.sum(axis=0)) - 0.5 * float(np.vdot(beta, F))
+    return value, "" if outside <= FEASIBILITY * float(weight.max()) else NOT_FEASIBLE
+
+
+def feasible_certificate(
+    beta: Matrix, F: Matrix, b: Vector, y: Vector, weight: Vector, quantiles: Vector, dual: float, reason: str
+) -> tuple[Vector, Certificate]:
+    """The intercepts, shifted so that no quantile crosses the one below, and the certificate of this model.
+
+    Its ``kkt_violation`` is the largest crossing before the shift.
+    """
+    shifted = b.copy()
+    for q in range(1, len(b)):
+        below = float((F[q - 1] + shifted[q - 1] - F[q]).max())
+        shifted[q] = max(b[q], below)
+    f = F + shifted[:, None]
+    losses = [float(weight @ Pinball(float(t)).value(y, row)) for t, row in zip(quantiles, f, strict=True)]
+    energy = 0.5 * float(np.vdot(beta, F))
+    primal = energy + sum(losses)
+    gap = primal - dual
+    if -ROUNDING * (abs(primal) + abs(dual) + float(np.abs(beta).sum(axis=0) @ np.abs(y))) <= gap < 0:
+        gap = 0.0
+    crossed = float((shifted - b).max(initial=0.0))
+    sums = float(np.abs(beta.sum(axis=1)).max(initial=0.0))
+    return shifted, finished(primal, dual, gap, crossed, sums, f"{len(b)} quantiles", reason)

@@ -1,0 +1,1 @@
+"""Machines with squared losses of labels."""

@@ -1,0 +1,1 @@
+"""Machines for partly labelled samples, smooth along a graph of all samples."""

@@ -1,0 +1,1 @@
+"""Several classes by code words: binary machines that share one kernel matrix."""

@@ -1,0 +1,1 @@
+"""Several quantiles of y given x at once."""
