@@ -49,7 +49,17 @@ add_module_names = False
 GALLERIES = [(f"../examples/{name}", f"auto_{name}") for name in ("systems", "gallery")]
 HEADERS = ("GALLERY_HEADER.rst", "README.rst")
 GALLERIES = [(source, page) for source, page in GALLERIES if any((HERE / source / name).exists() for name in HEADERS)]
-GALLERY_PARTS = ("first_steps", "regression", "order", "choosing", "trust", "objects", "unlabelled", "large_data", "inside")
+GALLERY_PARTS = (
+    "first_steps",
+    "regression",
+    "order",
+    "choosing",
+    "trust",
+    "objects",
+    "unlabelled",
+    "large_data",
+    "inside",
+)
 sphinx_gallery_conf = {
     "examples_dirs": [source for source, _ in GALLERIES],
     "gallery_dirs": [target for _, target in GALLERIES],

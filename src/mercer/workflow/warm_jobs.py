@@ -321,6 +321,8 @@ def _explained() -> None:
     """Shapley values of a product and of a product with a polynomial."""
     for kernel in ("gaussian()", "gaussian() * polynomial()"):
         mercer.explain(mercer.SVR(kernel=kernel).fit(_samples(60), _curve(60)), _samples(3))
+
+
 def _updates() -> None:
     """Samples come and leave."""
     X = _samples(300)

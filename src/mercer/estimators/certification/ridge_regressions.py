@@ -69,12 +69,12 @@ def _certify_labels(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certi
     coef = np.zeros(Y.shape)
     coef[np.asarray(estimator.support_, dtype=np.intp)] = estimator.dual_coef_.T
     b, fits, threads = np.ravel(estimator.intercept_), bool(estimator.fit_intercept), thread_count(estimator.n_jobs)
-    ridge = _Ridge(data, coef, np.ones(Y.shape[1]), b, fits, threads)
+    ridge = FittedRidge(data, coef, np.ones(Y.shape[1]), b, fits, threads)
     found = _certify_targets(ridge, Y, float(estimator.C) * weight)
     return combine(found, of="LSSVC" if len(found) == 1 else f"{len(found)} classes against the rest")
 
 
-def _certify_targets(ridge: _Ridge, Y: Matrix, weight: Vector) -> list[Certificate]:
+def _certify_targets(ridge: FittedRidge, Y: Matrix, weight: Vector) -> list[Certificate]:
     """A certificate for each target, over the samples with positive weight."""
     used = np.flatnonzero(weight > 0)
     if len(used) < len(weight):
