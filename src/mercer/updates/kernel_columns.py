@@ -12,7 +12,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector
 
 # new memory is larger than what is needed by this factor
-GROWTH = 1.25
+GROWTH = 1.5
 
 
 def without(values: Vector, removed: Any, axis: int = 0) -> Vector:

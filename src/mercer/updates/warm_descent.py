@@ -29,7 +29,7 @@ ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
 # pair steps in a round per member, and at least
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
-SHARE_OF_TOL = 0.1
+SHARE_OF_TOL = 0.25
 # a variable joins the working set if it violates optimality by this share of tol
 LEAST_VIOLATION = 0.25
 # sums may differ by so much, relative to Σ|β|
