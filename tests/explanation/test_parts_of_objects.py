@@ -19,6 +19,7 @@ from mercer import (
     KernelLogisticRegression,
     KernelRidge,
     Mismatch,
+    MKLClassifier,
     Normalized,
     NuSVC,
     On,
@@ -181,6 +182,10 @@ def test_other_models():
         np.testing.assert_allclose(
             contributions(model, NEW).decision_function[:, 0], model.decision_function(NEW), atol=1e-9
         )
+    learnt = MKLClassifier([Spectrum(2), Spectrum(3)]).fit(STRINGS, LABELS)
+    np.testing.assert_allclose(
+        contributions(learnt, NEW).decision_function[:, 0], learnt.decision_function(NEW), atol=1e-9
+    )
     three = np.array([min(2, text.count("g")) for text in STRINGS])
     model = SVC(kernel=Spectrum(2), decision_function_shape="ovo").fit(STRINGS, three)
     found = contributions(model, NEW)

@@ -16,6 +16,7 @@ from mercer import (
     Laplacian,
     Linear,
     Matern,
+    MKLClassifier,
     NuSVC,
     OneClassSVM,
     Polynomial,
@@ -229,6 +230,16 @@ def test_pipelines_and_sparse_rows():
     rows = sp.csr_array(MOONS)
     sparse = robustness(SVC(gamma=1.0).fit(rows, SIDES), rows[:5])
     np.testing.assert_allclose(sparse.lower, robustness(SVC(gamma=1.0).fit(MOONS, SIDES), MOONS[:5]).lower, rtol=1e-4)
+
+
+def test_frames_and_learnt_kernels():
+    """A machine trained on a frame warns of nothing; a learnt sum of kernels is a sum of kernels."""
+    frame = pytest.importorskip("pandas").DataFrame(MOONS, columns=["a", "b"])
+    found = robustness(SVC(gamma=1.0).fit(frame, SIDES), frame[:5])
+    np.testing.assert_allclose(found.lower, robustness(SVC(gamma=1.0).fit(MOONS, SIDES), MOONS[:5]).lower)
+    model = MKLClassifier([Gaussian(1.0), Linear()]).fit(MOONS, SIDES)
+    found = robustness(model, MOONS[:5])
+    assert (found.lower > 0).all() and (model.predict(found.counterexamples) != found.labels).all()
 
 
 def test_text():

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
-from mercer.kernels.combinators import Constant, Scaled, Sum
+from mercer.kernels.combinators import Constant, LearnedKernel, Scaled, Sum
 from mercer.kernels.domains import as_objects
 from mercer.kernels.features import Csr, Matrix, Vector, count_samples
 from mercer.kernels.objects.counts import CountFeatures, CountKernel, Names, counted, scaled_rows
@@ -74,6 +74,11 @@ def _(kernel: Sum, samples: Any) -> list[Leaf]:
 def _(kernel: Scaled, samples: Any) -> list[Leaf]:
     factors = np.full(count_samples(samples), np.sqrt(kernel.factor))
     return [leaf._replace(counts=scaled_rows(leaf.counts, factors)) for leaf in _leaves(kernel.kernel, samples)]
+
+
+@_leaves.register
+def _(kernel: LearnedKernel, samples: Any) -> list[Leaf]:
+    return _leaves(kernel.expression(), samples)
 
 
 @_leaves.register

@@ -18,7 +18,7 @@ from scipy.spatial.distance import cdist
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
-from mercer.kernels.combinators import Constant, Product, Scaled, Sum
+from mercer.kernels.combinators import Constant, LearnedKernel, Product, Scaled, Sum
 from mercer.kernels.features import Matrix, Vector
 from mercer.kernels.radial import Gaussian, Laplacian
 from mercer.kernels.vectors import Linear, Polynomial
@@ -282,3 +282,8 @@ def _(kernel: Sum, X: Matrix, S: Matrix) -> Ball:
 @ball.register
 def _(kernel: Product, X: Matrix, S: Matrix) -> Ball:
     return ProductBall(ball(kernel.left, X, S), ball(kernel.right, X, S))
+
+
+@ball.register
+def _(kernel: LearnedKernel, X: Matrix, S: Matrix) -> Ball:
+    return ball(kernel.expression(), X, S)

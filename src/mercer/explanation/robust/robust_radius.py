@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,7 +152,9 @@ class _Machine:
     def predicted(self, Z: Matrix) -> Any:
         """The labels as predict gives them, for rows as the machine was trained on."""
         sparse = sp.issparse(getattr(self.machine, "support_vectors_", None))
-        return np.asarray(self.machine.predict(sp.csr_array(Z) if sparse else Z))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")  # of a machine trained on a frame
+            return np.asarray(self.machine.predict(sp.csr_array(Z) if sparse else Z))
 
     def gradients(self, Z: Matrix, own: Vector, other: Vector) -> Matrix:
         """The direction in which the other label gains on the own one."""
