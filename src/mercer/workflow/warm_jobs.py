@@ -170,6 +170,11 @@ def jobs() -> dict[str, Callable[[], object]]:
         add(f"{kind}", "KernelERM", X, _halves, 100, loss="logistic")
         add(f"{kind}", "KernelLogisticRegressionCV", X, _halves, 100, cv=3)
         add(f"{kind}", "RampSVC", X, _noisy, 100)
+        for model in ("LSSVC", "LaplacianSVC", "OutputCodeSVC"):
+            add(f"{kind}", model, X, _classes, 100)
+        add(f"{kind} 900", "OutputCodeSVC", X, _classes, 900)
+        add(f"{kind}", "ExpectileSVR", X, _curve, 100)
+        add(f"{kind}", "QuantileSVR", X, _curve, 100)
         add(f"{kind}", "Nystroem", X, None, 200)
         add(f"{kind}", "RandomFeatures", X, None, 200)
         for n in (100, 500):

@@ -16,7 +16,7 @@ TWO = np.where(y > 0, "red", "white")
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kernel", [Gaussian(0.1), "precomputed"], ids=["gaussian", "precomputed"])
+@pytest.mark.parametrize("kernel", [Gaussian(0.1), pytest.param("precomputed", marks=pytest.mark.slow)], ids=str)
 def test_sklearn_checks(kernel):
     """scikit-learn's own checks pass."""
     check_estimator(LSSVC(kernel=kernel, leave_one_out=True))

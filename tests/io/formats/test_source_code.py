@@ -28,7 +28,7 @@ NAMES = [
     "GaussianProcessRegressor", "PegasosClassifier", "PegasosClassifier linear", "Perceptron", "KernelLMS",
     "KernelCentroid", "KernelCentroid binary",
     "KernelERM", "KernelERM labels", "KernelLogisticRegression", "KernelLogisticRegression binary",
-    "KernelLogisticRegressionCV",
+    "KernelLogisticRegressionCV", "LSSVC", "ExpectileSVR", "LaplacianSVC",
 ]  # fmt: skip
 
 

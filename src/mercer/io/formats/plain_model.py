@@ -18,6 +18,8 @@ from mercer.estimators.kernel_erm import KernelERM
 from mercer.estimators.kernel_lms import KernelLMS
 from mercer.estimators.kernel_logistic import KernelLogisticRegression
 from mercer.estimators.kernel_ridge import BaseRidge
+from mercer.estimators.least_squares.expectile_svr import ExpectileSVR
+from mercer.estimators.least_squares.one_vs_rest import OneVsRestMixin
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.one_class import OneClassSVM
 from mercer.estimators.online.online_classifier import OnlineClassifier
@@ -125,9 +127,12 @@ def plain_model(model: Any) -> PlainModel:
         rule = "binary" if len(model.classes_) == 2 else "largest"
         chances = plain_probabilities(model)
         return _kernel_model(*known, coef, b, model, rule=rule, classes=model.classes_, probabilities=chances)
+    if isinstance(model, OneVsRestMixin):
+        rule = "binary" if len(model.classes_) == 2 else "largest"
+        return _kernel_model(*known, coef, b, model, rule=rule, classes=model.classes_)
     if isinstance(model, KernelERM) and is_classifier(model):
         return _kernel_model(*known, coef, b, model, rule="binary", classes=model.classes_)
-    if isinstance(model, BaseSVR | KernelLMS | KernelERM):
+    if isinstance(model, BaseSVR | KernelLMS | KernelERM | ExpectileSVR):
         return _kernel_model(*known, coef, b, model, rule="regression")
     raise InvalidInputError(f"{type(model).__name__} cannot be exported. Save it with mercer.save.")
 
