@@ -5,7 +5,7 @@
 Starts are drawn by k-means++ (Arthur & Vassilvitskii, 2007) and improved by Lloyd's iteration, which needs only
 products with K (Dhillon, Guan & Kulis, *Kernel k-means, spectral clustering and normalized cuts*, 2004). All starts
 share each product. When few samples move, only their columns of K are read. The best start is improved by moves of
-single samples. """
+single samples."""
 
 from __future__ import annotations
 
