@@ -80,9 +80,9 @@ def embed(W: Any, count: int, tol: float, random: Any) -> Embedding:
 def _inverted(W: Any, loops: Vector, scale: Vector, count: int, tol: float, random: Any) -> Any:
     """Eigenpairs of (L + shift I)⁻¹: gaps at the lower end of L are far apart in its inverse."""
     n = W.shape[0]
-    D = sp.diags_array(scale)
-    L = sp.eye_array(n) * (1.0 + SHIFT) - D @ (W - sp.diags_array(loops)) @ D
-    solve = splu(sp.csc_array(L)).solve
+    D = sp.diags(scale)
+    L = (1.0 + SHIFT) * sp.identity(n) - D @ (W - sp.diags(loops)) @ D
+    solve = splu(sp.csc_matrix(L)).solve
     return largest_eigenpairs(lambda V: solve(np.asfortranarray(V)), n, count, random, tol)
 
 

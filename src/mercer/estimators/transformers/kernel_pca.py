@@ -210,15 +210,14 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         X, gram = self._training_gram(X)
         self._check_pre_image(X)
-        self.gamma_ = self._gamma_number(X)
+        self.gamma_ = self._gamma_number()
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             (self._fit_exact if self.landmarks is None else self._fit_landmarks)(X, gram)
-        self.__dict__.pop("_pre_images", None)
         if self.fit_inverse_transform:
             self._fit_inverse()
         return self
 
-    def _gamma_number(self, X: Any) -> Any:
+    def _gamma_number(self) -> Any:
         """gamma of the bound kernel; for kernels without one, that of scikit-learn."""
         if self.gamma is None or isinstance(self.gamma, str):
             return getattr(self._kernel, "gamma", 1.0 / getattr(self, "n_features_in_", 1))
