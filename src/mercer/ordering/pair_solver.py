@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
+from mercer.erm.certificate import rounded
 from mercer.erm.kernel_matrix import StoredGram, matrix_in_time
 from mercer.erm.sums import SmoothSum
 from mercer.erm.truncated_newton import newton
@@ -31,9 +32,6 @@ from mercer.problems.solution import (
     Status,
     finished,
 )
-
-# a negative gap of at most this share of the terms of the values is rounding
-ROUNDING = 1e-9
 
 
 def solve_smooth(
@@ -97,8 +95,7 @@ def smooth_certificate(
     reason = "" if psd else NOT_PSD
     if not reason and infeasibility > FEASIBILITY * float(np.abs(G).max(initial=0.0)):
         reason = NOT_FEASIBLE
-    if -ROUNDING * size <= gap < 0:
-        gap = 0.0
-    elif gap < 0 and not reason:
-        reason = NOT_PSD
+    if gap < 0 and not reason:
+        # the dual is above the primal by rounding: of the terms, or of kernel values that cancel in G'KG
+        gap = rounded(gap, size)
     return finished(primal, dual, gap, violation, infeasibility, of, reason)

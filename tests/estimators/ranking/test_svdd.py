@@ -142,3 +142,13 @@ def test_conformance():
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     results = check_estimator(SVDD(), expected_failed_checks=expected, on_fail=None, on_skip=None)
     assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
+
+
+@pytest.mark.parametrize("C", [1.0, 1e9])
+def test_a_hard_ball_encloses_all_samples(C):
+    """From C = 1 on no sample may be outside; the radius is that of clarabel's optimum, and the gap stays small."""
+    model = SVDD(C=C, kernel="linear").fit(X)
+    best = optimum(X @ X.T, np.ones(len(X)), np.ones(len(X)))
+    assert model.certificate_.valid and model.certificate_.relative_gap < 1e-3
+    assert model.radius_**2 == pytest.approx(2 * best.value, rel=1e-4)
+    assert model.decision_function(X).min() >= -1e-4

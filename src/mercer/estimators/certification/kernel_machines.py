@@ -37,7 +37,7 @@ from mercer.validation import (
 )
 
 
-class Machine(NamedTuple):
+class FittedMachine(NamedTuple):
     """A fitted kernel machine with its training data, shared by all its problems."""
 
     kind: Kind
@@ -71,7 +71,7 @@ class FittedProblem(NamedTuple):
     thresholds : one per group of variables.
     """
 
-    machine: Machine
+    machine: FittedMachine
     labels: tuple[Any, ...]
     rows: Vector
     problem: DualProblem
@@ -92,7 +92,7 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
             "certify for its distance from the optimum."
         )
     data = training_data(estimator, X)
-    machine = Machine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
+    machine = FittedMachine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
     weight = validate_weights(sample_weight, data.n, X)
     coef = coefficients(machine, weight)
     if kind.name in ("SVC", "NuSVC"):
@@ -125,7 +125,7 @@ def training_data(estimator: Any, X: Any) -> Data:
     return data
 
 
-def coefficients(machine: Machine, weight: Vector) -> Matrix:
+def coefficients(machine: FittedMachine, weight: Vector) -> Matrix:
     """The dual coefficients in LIBSVM's layout, one column for each training sample."""
     support = np.asarray(machine.estimator.support_, dtype=np.intp)
     if machine.kind.package == "sklearn":
@@ -147,7 +147,7 @@ def _dense(coef: Any) -> Matrix:
     return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
 
 
-def _pairs(machine: Machine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
+def _pairs(machine: FittedMachine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
     """One problem per pair of classes i < j, with i positive.
 
     The coefficients of class i are in row j − 1, those of class j in row i.
@@ -175,7 +175,7 @@ def _pairs(machine: Machine, codes: Vector, weight: Vector, coef: Matrix) -> lis
 
 
 def fitted_problem(
-    machine: Machine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
+    machine: FittedMachine, labels: tuple[Any, ...], rows: Vector, problem: DualProblem, beta: Vector, b: float
 ) -> FittedProblem:
     """The problem with the dual variables that published coefficients and an intercept stand for."""
     program = _dual_variables(problem, beta, machine.product(rows, beta), b)

@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer.estimators.certification.kernel_machines import Machine, certify_problem, coefficients, training_data
+from mercer.estimators.certification.kernel_machines import (
+    FittedMachine,
+    certify_problem,
+    coefficients,
+    training_data,
+)
 from mercer.estimators.certification.kernel_machines import fitted_problem as fitted
 from mercer.estimators.enclosing.svdd import ball_labels, ball_price
 from mercer.estimators.fitted_models import Kind, codes_of
@@ -32,14 +37,14 @@ SECONDS = 20.0
 def certify_ordering(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
     """The certificate of the published function on its training data."""
     data = training_data(estimator, X)
-    machine = Machine(kind, estimator, data, thread_count(estimator.n_jobs))
+    machine = FittedMachine(kind, estimator, data, thread_count(estimator.n_jobs))
     weight = validate_weights(sample_weight, data.n, X)
     if kind.name == "SVDD":
         return _certify_ball(machine, y, weight)
     return _certify_ordinal(machine, y, weight) if kind.name == "OrdinalSVC" else _certify_pairs(machine, y, weight)
 
 
-def _certify_ball(machine: Machine, y: Any, weight: Vector) -> Certificate:
+def _certify_ball(machine: FittedMachine, y: Any, weight: Vector) -> Certificate:
     """The gap of the smallest ball: half of R² + Σ C max(0, s(|φ(x) − a|² − R²)), and its dual value."""
     data, rows = machine.data, np.flatnonzero(weight > 0)
     labels = ball_labels(y, data.n)
@@ -50,7 +55,7 @@ def _certify_ball(machine: Machine, y: Any, weight: Vector) -> Certificate:
     return certify_problem(fitted(machine, (), rows, problem, coefficients(machine, weight)[0, rows], b))
 
 
-def _certify_ordinal(machine: Machine, y: Any, weight: Vector) -> Certificate:
+def _certify_ordinal(machine: FittedMachine, y: Any, weight: Vector) -> Certificate:
     """The primal value of the published function and thresholds, and the dual value of copies that are solved for."""
     estimator, rows = machine.estimator, np.flatnonzero(weight > 0)
     codes = codes_of(estimator, y)
@@ -71,7 +76,7 @@ def _certify_ordinal(machine: Machine, y: Any, weight: Vector) -> Certificate:
     return with_dual(replace(proof, primal=primal, of=machine.kind.name), proof.dual, proof.reason)
 
 
-def _certify_pairs(machine: Machine, y: Any, weight: Vector) -> Certificate:
+def _certify_pairs(machine: FittedMachine, y: Any, weight: Vector) -> Certificate:
     """The gap between the published function and the dual point that the gradient of its loss gives."""
     estimator, rows = machine.estimator, np.flatnonzero(weight > 0)
     if machine.kind.name == "RankSVC":

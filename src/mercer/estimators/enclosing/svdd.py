@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -19,12 +20,15 @@ from mercer.kernels.rkhs_function import RKHSFunction
 from mercer.losses import Loss
 from mercer.losses.smallest_ball import SmallestBall, ball_targets
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Solution
+from mercer.problems.solution import Options, Solution, certificate
 from mercer.sources.row_source import RowSource
+from mercer.svm.verify import exact_product
 from mercer.validation import call_kernel, is_pairwise
 
 # samples whose k(x, x) is computed at once; of a kernel function, whose whole block is computed for it
 BATCH, FUNCTION_BATCH = 8192, 256
+# a radius that leaves a larger relative gap is computed anew
+SHARP = 1e-5
 # diagonals of a kernel matrix that differ by this share of the largest count as equal
 CONSTANT = 1e-9
 
@@ -154,6 +158,20 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
         # of new samples of a kernel matrix k(x, x) is not known, unless it is the same for all
         self._norm = float(norms.mean()) if spread else None
         self._fit_one(data, SmallestBall(), ball_targets(norms, y), weight * ball_price(self, y, weight), clock)
+
+    def _run(
+        self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
+    ) -> Solution:
+        solution = super()._run(data, loss, y, weight, options, clock, start)
+        if solution.certificate.relative_gap <= SHARP:
+            return solution
+        # with a large C samples that tol leaves outside cost much: take the best radius for this centre
+        qp = loss.box_qp(y, weight, True)
+        F = exact_product(data, qp, solution.beta, options)
+        b = loss.best_thresholds(y, F, weight)
+        proof = certificate(qp, loss, y, weight, solution.beta, F, b, data.psd)
+        better = proof.gap < solution.certificate.gap
+        return replace(solution, F=F, thresholds=b, certificate=proof) if better else solution
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         super()._publish_one(data, loss, used, solution)

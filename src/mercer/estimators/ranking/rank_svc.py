@@ -31,7 +31,8 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss of a pair; finite.
+        Weight of the loss of a pair; finite. A sample is in many pairs, so that small values suffice; with very large
+        ones each Newton step takes long, and ``time_limit`` helps.
     kernel, degree, gamma, coef0 : as in ``SVC``.
     tol : float, default=1e-6
         The relative duality gap at which the fit ends.
