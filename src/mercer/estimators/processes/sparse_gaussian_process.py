@@ -224,8 +224,8 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
             )
         if self.optimize_locations and not isinstance(X, np.ndarray):
             raise InvalidInputError(
-                "optimize_locations=True moves points in a space of dense vectors, but X is sparse or a list of objects. "
-                "Use optimize_locations=False."
+                "optimize_locations=True moves points in a space of dense vectors, but X is sparse or holds objects: "
+                "use optimize_locations=False."
             )
 
     def _grow(self, kernel: Kernel, evidence: InducingEvidence, clock: Clock) -> None:
