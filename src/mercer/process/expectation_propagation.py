@@ -32,7 +32,7 @@ CANCELLED = 1e-5
 
 
 class Marginals(NamedTuple):
-    """Means and variances of the posterior at the samples, b, and the factor L or the inverse of B in its memory."""
+    """Means and variances of the posterior at the samples, b, and ½ log |B|."""
 
     mean: Vector
     variance: Vector

@@ -76,7 +76,7 @@ def hsic_test(
     K, Lc = matched(K.centred(), L.centred())
     if null == "gamma":
         observed = products(K, Lc, np.arange(n)[None])[0] / n**2
-        distribution = gamma_null(K, Lc, L)
+        distribution = gamma_null(K, Lc)
     else:
         random = check_random_state(random_state)
         orders = np.vstack([np.arange(n)[None], [random.permutation(n) for _ in range(n_permutations)]])
@@ -108,15 +108,14 @@ def products(K: Gram, L: Gram, orders: Vector) -> Vector:
     return found
 
 
-def gamma_null(K: Gram, L: Gram, plain: Gram) -> NullDistribution:
+def gamma_null(K: Gram, L: Gram) -> NullDistribution:
     """The limit of HSIC, a weighted sum of χ² variables, by the mean and variance of a random permutation.
 
     The mean over all permutations is exact: tr K tr L / ((n − 1) n²) for centred matrices. The variance is that of
-    Gretton et al. (2007), theorem 4, from the squares of (K ∘ L) off the diagonal.
+    Gretton et al. (2007), theorem 4; for independent samples the mean of (KᵢⱼLᵢⱼ)² is that of Kᵢⱼ² times that of Lᵢⱼ².
     """
     n = K.n
     mean = float(K.diagonal.sum()) * float(L.diagonal.sum()) / ((n - 1) * float(n) ** 2)
-    # Σᵢⱼ Kᵢⱼ² and Σᵢⱼ Lᵢⱼ² off the diagonal, paired at random: E (KᵢⱼLᵢⱼ)² of independent samples
     pairs = n * (n - 1.0)
     squares = [(g.square_norm() - float(np.square(g.diagonal).sum())) / pairs for g in (K, L)]
     variance = 2.0 * (n - 4.0) * (n - 5.0) / (pairs * (n - 2.0) * (n - 3.0)) * squares[0] * squares[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -28,16 +27,16 @@ from mercer.estimators.gaussian_process import (
     warn_unfinished,
 )
 from mercer.estimators.parameters import KernelParameters
+from mercer.estimators.processes.binary_process import BinaryProcess, binary_problems, certificate_of
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, SklearnKernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Certificate, Status, combine, finished
+from mercer.problems.solution import Status, combine
 from mercer.process.ascent import Ascent, maximise
 from mercer.process.expectation_propagation import ExpectationPropagation
 from mercer.process.laplace import Laplace
-from mercer.process.latent import Covariance, LatentPosterior, latent_means, latent_moments
-from mercer.svm.batch import class_pairs
+from mercer.process.latent import Covariance, latent_means, latent_moments
 from mercer.svm.interior_qp import factor_seconds
 from mercer.validation import (
     check_pairwise_kernel,
@@ -53,24 +52,6 @@ from mercer.validation import (
 # probabilities nearer to 0 or 1 have the same decision value
 LEAST_PROBABILITY = 1e-15
 METHODS = {"laplace": Laplace, "ep": ExpectationPropagation}
-
-
-@dataclass(frozen=True)
-class BinaryProcess:
-    """The process of one class against the rest, or of two classes.
-
-    Attributes
-    ----------
-    kernel : the kernel with its learnt parameters, bound to the samples.
-    y : 1 for samples of the second class, else 0.
-    index : the samples of the two classes; None for all samples.
-    posterior : the Gaussian approximation of the latent function's posterior.
-    """
-
-    kernel: Kernel
-    y: Vector
-    index: Vector | None
-    posterior: LatentPosterior
 
 
 class GaussianProcessClassifier(KernelParameters, ClassifierMixin, KnownParameters):  # type: ignore[misc]
@@ -519,25 +500,3 @@ def resolve_prior(kernel: Any) -> Kernel:
     if type(kernel).__name__ == "CompoundKernel":
         raise ValueError("kernel cannot be a CompoundKernel")
     return resolve_covariance(kernel)
-
-
-def binary_problems(codes: Vector, n_classes: int, multi_class: str) -> list[tuple[Vector | None, Vector]]:
-    """The problems of two classes: which samples (None for all), and 1 for those of the second class, else 0."""
-    if n_classes == 2:
-        return [(None, codes.astype(np.float64))]
-    if multi_class == "one_vs_rest":
-        return [(None, (codes == k).astype(np.float64)) for k in range(n_classes)]
-    pairs = [(np.flatnonzero((codes == i) | (codes == j)), j) for i, j in class_pairs(n_classes)]
-    return [(index, (codes[index] == j).astype(np.float64)) for index, j in pairs]
-
-
-def certificate_of(process: BinaryProcess, name: str) -> Certificate:
-    """The certificate of the mode of one process."""
-    found = process.posterior
-    reason = "" if process.kernel.positive_semidefinite else "the kernel is not positive semidefinite"
-    if found.probit:
-        reason = "expectation propagation looks for a fixed point and minimises nothing"
-    gap = found.primal - found.dual
-    # a dual value above the primal one by rounding
-    gap = gap if np.isfinite(gap) and gap > 0 else (np.inf if found.probit else 0.0)
-    return finished(found.primal, found.dual, gap, found.violation, 0.0, name, reason)

@@ -174,6 +174,7 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         set_input_tags(tags.input_tags, domain_of(self.kernel))
+        tags.input_tags.sparse = tags.input_tags.sparse and not self.optimize_locations
         return tags
 
     # ---- fit -------------------------------------------------------------------------------------------------
@@ -223,7 +224,8 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
             )
         if self.optimize_locations and not isinstance(X, np.ndarray):
             raise InvalidInputError(
-                "optimize_locations=True moves points in a space of dense vectors. Use optimize_locations=False."
+                "optimize_locations=True moves points in a space of dense vectors, but X is sparse or holds objects: "
+                "use optimize_locations=False."
             )
 
     def _grow(self, kernel: Kernel, evidence: InducingEvidence, clock: Clock) -> None:

@@ -17,7 +17,8 @@ from mercer.estimators.kernel_ridge import BaseRidge, TrainingSamples
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.estimators.online.online_classifier import OnlineClassifier
 from mercer.estimators.prediction import Expansion, SupportVectors
-from mercer.estimators.processes.gaussian_process_classifier import BinaryProcess, GaussianProcessClassifier
+from mercer.estimators.processes.binary_process import BinaryProcess
+from mercer.estimators.processes.gaussian_process_classifier import GaussianProcessClassifier
 from mercer.estimators.processes.sparse_gaussian_process import SparseGaussianProcessRegressor
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import ModelFileError

@@ -27,7 +27,7 @@ INSIDE = {
     "mercer.estimators.prediction": ("Expansion", "SupportVectors"),
     "mercer.estimators.kernel_ridge": ("TrainingSamples",),
     "mercer.estimators.linear.linear_machine": ("Warm",),
-    "mercer.estimators.processes.gaussian_process_classifier": ("BinaryProcess",),
+    "mercer.estimators.processes.binary_process": ("BinaryProcess",),
     "mercer.estimators.processes.sparse_gaussian_process": ("EvidenceBounds", "SparseRound"),
     "mercer.io.tables.columns": ("Column",),
     "mercer.io.model_file.compression": ("Compression",),
