@@ -143,6 +143,7 @@ MODELS = {
     "ExpectileSVR": lambda: (mercer.ExpectileSVR(0.8).fit(X, REAL), X),
     "QuantileSVR": lambda: (mercer.QuantileSVR([0.9, 0.1], rearrange=True).fit(X, REAL), X),
     "OutputCodeSVC": lambda: (mercer.OutputCodeSVC([[1, 0], [-1, 1], [-1, -1]]).fit(X, THREE), X),
+    "RejectOption": lambda: (mercer.RejectOption(mercer.KernelLogisticRegression(), reject_cost=0.2).fit(X, THREE), X),
     "LaplacianSVC": lambda: (mercer.LaplacianSVC().fit(X, np.where(np.arange(60) % 3, -1, THREE)), X),
     "KernelCentroid binary": lambda: (mercer.KernelCentroid().fit(X, BINARY), X),
     "SVCCV": lambda: (mercer.SVCCV(Cs=3, gammas=2, cv=StratifiedKFold(3)).fit(X, THREE), X),

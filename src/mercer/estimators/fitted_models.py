@@ -37,6 +37,7 @@ WITHOUT = {
     "that solution does not measure the model. loss_curve_ has the objective after each step; for an optimum use "
     "KernelRidge.",
     "KernelCentroid": "Its class means are given by a formula: nothing is minimised.",
+    "RejectOption": "It decides by the probabilities of another classifier: certify its estimator_.",
     "KernelCCA": "Its components are singular vectors: residuals_ says how accurate they are.",
     "KernelKMeans": "Its problem is not convex. lower_bound_ is below the inertia of every partition, and "
     "relative_gap_ says how far the found one can be from the best.",
