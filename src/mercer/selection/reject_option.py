@@ -57,7 +57,7 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
     >>> from mercer import KernelLogisticRegression, RejectOption
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X = (X - X.mean(0)) / X.std(0)
-    >>> model = RejectOption(KernelLogisticRegression(), reject_cost=0.1).fit(X[::2], y[::2])
+    >>> model = RejectOption(KernelLogisticRegression(C=10), reject_cost=0.1).fit(X[::2], y[::2])
     >>> rejected = model.rejects(X[1::2])
     >>> bool(0 < rejected.mean() < 0.2)
     True
