@@ -23,6 +23,7 @@ Cs, gammas = np.logspace(-2, 2, 9), np.logspace(-4, 0, 9)
 scores = np.array([[LSSVC(C, gamma=g, leave_one_out=True).fit(X, y).left_out_score_ for g in gammas] for C in Cs])
 best = np.unravel_index(scores.argmax(), scores.shape)
 print(f"best: C={Cs[best[0]]:.3g}, gamma={gammas[best[1]]:.3g}, {scores.max():.1%} right without the sample")
+assert scores.max() > 0.97
 
 figure, axis = plt.subplots(figsize=(5.4, 4), layout="constrained")
 drawn = axis.pcolormesh(gammas, Cs, scores, shading="nearest", cmap="viridis")

@@ -29,6 +29,7 @@ together = QuantileSVR(quantiles, C=20.0, gamma=3.0).fit(X, y)
 print(f"crossings at the samples, one by one: {(np.diff(apart) < 0).sum()}")
 print(f"crossings at the samples, together:   {(np.diff(together.predict(X)) < -1e-9).sum()}")
 print(together.certificate_)
+assert (np.diff(apart) < 0).any() and not (np.diff(together.predict(X)) < -1e-9).any()
 
 # %%
 # Left one by one, in the middle together, right expectiles: they weigh how far samples lie outside, and are smoother.

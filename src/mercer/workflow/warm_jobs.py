@@ -180,6 +180,13 @@ def jobs() -> dict[str, Callable[[], object]]:
         for n in (100, 500):
             add(f"{kind} {n}", "KernelPCA", X, None, n, n_components=3, kernel="rbf")
             add(f"{kind} {n}", "KernelKMeans", X, None, n, n_clusters=3)
+        add(f"{kind}", "KernelCCA", X, lambda n: _samples(n)[:, :3], 100)
+        add(f"{kind}", "SpectralClustering", X, None, 100, n_clusters=3)
+        add(f"{kind}", "SVDD", X, None, 100)
+        add(f"{kind}", "OrdinalSVC", X, _classes, 100)
+        add(f"{kind}", "RankSVC", X, _curve, 100)
+        add(f"{kind}", "SurvivalSVM", X, lambda n: np.exp(_curve(n)), 100)
+        add(f"{kind}", "RejectOption", X, _classes, 100, estimator=mercer.KernelLogisticRegression())
         add(f"{kind}", "MKLClassifier", X, _halves, 100)
         add(f"{kind}", "MKLRegressor", X, _curve, 100)
         for n in (100, 500):

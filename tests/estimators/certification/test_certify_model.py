@@ -530,9 +530,9 @@ def test_errors():
     model = fitted(sklearn.svm, "SVC", X, y)
     assert message(InvalidInputError, Ridge().fit(X, y), X, y) == (
         "certify supports SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, "
-        "PegasosClassifier, SGDClassifier, KernelERM, KernelLogisticRegression, SVDD, OrdinalSVC, RankSVC, "
-        "SurvivalSVM, of mercer or scikit-learn, but was given Ridge. Pass one of these, or a pipeline or search that "
-        "ends in one."
+        "LSSVC, PegasosClassifier, SGDClassifier, KernelERM, KernelLogisticRegression, ExpectileSVR, QuantileSVR, "
+        "OutputCodeSVC, SVDD, OrdinalSVC, RankSVC, SurvivalSVM, of mercer or scikit-learn, but was given Ridge. Pass "
+        "one of these, or a pipeline or search that ends in one."
     )
     assert "is not fitted yet" in message(NotFittedError, mercer.SVC(), X, y)
     assert "is not fitted yet" in message(NotFittedError, sklearn.svm.LinearSVC(), X, y)
