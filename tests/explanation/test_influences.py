@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercer import (
+    LSSVC,
     SVC,
     SVCCV,
     SVR,
@@ -302,3 +303,19 @@ def test_unusable():
     with pytest.raises(InvalidInputError, match="no sample weights"):
         process = GaussianProcessRegressor(Gaussian(1.0), alpha=0.1, optimizer=None).fit(X, y)
         influence(process, NEW, sample_weight=np.ones(60))
+
+
+def test_other_samples_than_those_of_fit_are_refused():
+    """A training matrix that lacks the support vectors is not the one of fit."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    model = SVC().fit(X, X[:, 0] > 0)
+    with pytest.raises(InvalidInputError, match="X_train is not what the model was fitted to: sample"):
+        influence(model, X[:2], X + 1.0, X[:, 0] > 0)
+
+
+def test_machines_without_influence_are_named():
+    """LSSVC is a ridge regression of labels, which influence does not know."""
+    X = np.random.default_rng(0).standard_normal((20, 2))
+    with pytest.raises(InvalidInputError, match=r"influence supports .* but was given LSSVC"):
+        influence(LSSVC().fit(X, X[:, 0] > 0), X[:2], X, X[:, 0] > 0)

@@ -147,8 +147,8 @@ def leave_one_out(
     model = getattr(model, "best_estimator_", model)
     if not isinstance(model, SVC | SVR | svm.SVC | svm.SVR):
         raise InvalidInputError(
-            f"leave_one_out supports SVC and SVR, but was given {type(model).__name__}: use cross-validation, or for "
-            "ridge regression KernelRidgeCV, which computes leave-one-out errors in closed form."
+            f"leave_one_out supports SVC and SVR, but was given {type(model).__name__}: use cross-validation, or "
+            "KernelRidgeCV and LSSVC(leave_one_out=True), which have leave-one-out values in closed form."
         )
     if method not in METHODS:
         raise InvalidInputError(f"method={method!r} is not known: use one of {', '.join(map(repr, METHODS))}.")

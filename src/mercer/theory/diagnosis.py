@@ -148,7 +148,7 @@ class _Case:
     @property
     def is_quantile(self) -> bool:
         """Whether the model estimates a quantile: it has no tube, and R² does not measure its quality."""
-        return getattr(self.machine, "loss", None) == "pinball"
+        return getattr(self.machine, "loss", None) == "pinball" or hasattr(self.machine, "quantiles")
 
     @property
     def good(self) -> bool:

@@ -100,7 +100,7 @@ def test_without_smoothness_it_is_svc_on_the_labels():
 
 def test_unlabelled_samples_help():
     """Few labels of two moons suffice with the others' positions, also for new samples; labels alone do not."""
-    model = LaplacianSVC(100.0, gamma=5.0, n_neighbors=5).fit(X, GIVEN)
+    model = LaplacianSVC(100.0, smoothness=100.0, gamma=5.0, n_neighbors=5).fit(X, GIVEN)
     assert (model.transduction_ == y).mean() > 0.98
     np.testing.assert_array_equal(model.predict(X), model.transduction_)
     new, target, _ = moons(seed=1)

@@ -40,7 +40,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
     ----------
     C : float, default=1.0
         Weight of the losses of the labelled samples. Finite.
-    smoothness : float, default=100.0
+    smoothness : float, default=10.0
         s ≥ 0, the weight of f'Lᵖf; 0 is ``SVC``, one against the rest, on the labelled samples.
     n_neighbors : int, default=7
         Neighbours of each sample in the graph, by distance in the feature space of the kernel.
@@ -94,7 +94,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
         self,
         C: float = 1.0,
         *,
-        smoothness: float = 100.0,
+        smoothness: float = 10.0,
         n_neighbors: int = 7,
         power: int = 1,
         kernel: Any = "rbf",

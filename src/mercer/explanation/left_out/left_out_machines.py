@@ -17,6 +17,7 @@ from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.base import warn_user
 from mercer.estimators.certification.kernel_machines import fitted_problems
+from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector, count_samples
@@ -52,9 +53,24 @@ class Limits(NamedTuple):
     time_limit: float | None
 
 
+def _check_training(model: Any, samples: Any) -> None:
+    """Raise if the support vectors of the model are not among the samples, at the places where fit saw them."""
+    known = model.support_vectors_
+    if not isinstance(known, np.ndarray) or known.size == 0 or not isinstance(samples, np.ndarray):
+        return
+    given = samples[np.asarray(model.support_, np.intp)]
+    if given.shape == known.shape and not np.allclose(given, known, rtol=1e-5, equal_nan=True):
+        wrong = int(np.argmax(np.abs(given - known).max(axis=1)))
+        raise InvalidInputError(
+            f"X_train is not what the model was fitted to: sample {model.support_[wrong]} differs from the support "
+            "vector that the model keeps of it. Pass the training data, in the same order."
+        )
+
+
 def left_out_machine(model: Any, X: Any, X_train: Any, y: Any, sample_weight: Any, limits: Limits) -> LeftOut:
     """The changes of all decision functions at X, one for each pair of classes where there are several."""
     fitted = fitted_problems(model, X_train, y, sample_weight)
+    _check_training(model, fitted[0].machine.data.samples)
     options = Options(tol=limits.tol, time_limit=limits.time_limit, n_threads=fitted[0].machine.n_threads)
     at = _Rows(model, X, fitted[0].machine.data, X_train)
     n_classes = len(model.classes_) if hasattr(model, "classes_") else 0

@@ -139,11 +139,12 @@ class Contributions:
 
     def __repr__(self) -> str:
         several = f", {len(self.functions)} functions" if len(self.functions) > 1 else ""
-        lines = [f"contributions of {len(self.parts)} parts to {len(self)} samples{several}"]
+        sizes = [f"{n} {word}" + "s" * (n != 1) for n, word in ((len(self.parts), "part"), (len(self), "sample"))]
+        lines = [f"contributions of {sizes[0]} to {sizes[1]}{several}"]
         values = self.decision_function[:, 0]
         for row in range(min(SHOWN, len(self))):
             told = ", ".join(f"{part} ({value:+.3g})" for part, value in self.top(row, 4))
-            lines.append(f"  sample {row}: f = {values[row]:+.3g}: {told}")
+            lines.append(f"  sample {row}: f = {values[row]:+.3g}: {told or 'no parts'}")
         return "\n".join([*lines, *(["  …"] if len(self) > SHOWN else [])])
 
     def _repr_html_(self) -> str:
