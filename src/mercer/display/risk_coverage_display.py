@@ -67,8 +67,11 @@ class RiskCoverageDisplay:
             raise InvalidInputError(
                 f"{type(estimator).__name__} rejects no samples: give a fitted RejectOption around a classifier."
             )
-        answered = None if estimator.reject_cost is None else float(1.0 - estimator.rejects(X).mean())
-        return cls(estimator.risk_coverage(X, y), answered).plot(ax, **kwargs)
+        curve, answered = estimator.risk_coverage(X, y), None
+        if estimator.reject_cost is not None:
+            below = int(curve.reject_cost.searchsorted(estimator.reject_cost, side="right"))
+            answered = float(curve.coverage[below - 1]) if below else 0.0
+        return cls(curve, answered).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> RiskCoverageDisplay:
         """Draw, on the given axes or on new ones."""
@@ -77,7 +80,7 @@ class RiskCoverageDisplay:
         looks = {"color": colour(0), "lw": 1.6, "drawstyle": "steps-pre", **kwargs}
         (self.line_,) = self.ax_.plot(coverage, risk, **looks)
         if self.coverage:
-            at = int(coverage.searchsorted(self.coverage - 1e-12))
+            at = int(coverage.searchsorted(self.coverage))
             self.ax_.scatter(
                 coverage[at], risk[at], color=CHOSEN, zorder=3,
                 label=f"this model: {coverage[at]:.0%} answered, mean cost {risk[at]:.3g}",

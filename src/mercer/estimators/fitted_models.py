@@ -21,12 +21,16 @@ from mercer.losses.regression import regression_loss
 
 KERNEL = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR = ("LinearSVC", "LinearSVR")
-RIDGE = ("KernelRidge", "KernelRidgeCV", "LSSVC")
+RIDGE = ("KernelRidge", "KernelRidgeCV")
+# ridge regressions of targets, and of labels
+LEAST_SQUARES = (*RIDGE, "LSSVC")
 ONLINE = ("PegasosClassifier", "SGDClassifier")
-ERM = ("KernelERM", "KernelLogisticRegression", "ExpectileSVR", "QuantileSVR", "OutputCodeSVC")
+ERM = ("KernelERM", "KernelLogisticRegression", "ExpectileSVR")
+# several problems on one matrix
+SEVERAL = ("QuantileSVR", "OutputCodeSVC")
 # the smallest ball, and machines that order samples
 ORDERING = ("SVDD", "OrdinalSVC", "RankSVC", "SurvivalSVM")
-KINDS = (*KERNEL, *LINEAR, *RIDGE, *ONLINE, *ERM, *ORDERING)
+KINDS = (*KERNEL, *LINEAR, *LEAST_SQUARES, *ONLINE, *ERM, *SEVERAL, *ORDERING)
 # machines that need no targets
 NOVELTY = ("OneClassSVM", "SVDD")
 # estimators without a certificate: why, and what to use instead

@@ -68,7 +68,7 @@ class LeftOutProblem:
         if self.K is None or qp.sample is not None:
             return
         beta = self.beta.copy()
-        polish(self.K, qp, beta, (beta != 0) & (beta > qp.lower) & (beta < qp.upper), FACES)
+        polish(self.K, qp, beta, _is_free(qp, beta), FACES)
         beta = _at_bounds(qp, beta)
         F = self.K @ beta
         before, found = survey(qp, self.beta, self.F), survey(qp, beta, F)
@@ -96,8 +96,7 @@ class LeftOutProblem:
     @cached_property
     def free(self) -> Vector:
         """Indices of the support vectors strictly inside their box."""
-        qp, beta = self.problem.qp, self.beta
-        return np.flatnonzero((beta != 0) & (beta > qp.lower) & (beta < qp.upper))
+        return np.flatnonzero(_is_free(self.problem.qp, self.beta))
 
     @cached_property
     def inverse(self) -> Matrix:
@@ -206,6 +205,11 @@ class LeftOutProblem:
         else:
             radius = float((self.diagonal - self.K.min(axis=1)).max())
         return np.asarray(2.0 * alpha * radius + slack >= 1.0)
+
+
+def _is_free(qp: BoxQP, beta: Vector) -> NDArray[np.bool_]:
+    """Which coefficients are strictly inside their box, and not 0."""
+    return np.asarray((beta != 0) & (beta > qp.lower) & (beta < qp.upper))
 
 
 def _at_bounds(qp: BoxQP, beta: Vector) -> Vector:

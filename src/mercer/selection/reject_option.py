@@ -254,10 +254,13 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
         cost : float
             ``cost_matrix_`` for answers, ``reject_cost`` for rejected samples.
         """
+        expected, paid = self._expected_and_paid(X, y)
+        return float(np.where(self._rejected(expected), float(self.reject_cost or 0.0), paid).mean())
+
+    def _expected_and_paid(self, X: Any, y: Any) -> tuple[Matrix, Vector]:
+        """The expected cost of each answer, and what the answer of least expected cost costs."""
         expected = self.expected_costs(X)
-        paid = self.cost_matrix_[codes_of(self, y), expected.argmin(axis=1)]
-        rejected = self._rejected(expected)
-        return float(np.where(rejected, float(self.reject_cost or 0.0), paid).mean())
+        return expected, self.cost_matrix_[codes_of(self, y), expected.argmin(axis=1)]
 
     def risk_coverage(self, X: Any, y: Any) -> RiskCoverage:
         """The mean cost of answers against the share of samples that are answered, for every ``reject_cost``.
@@ -273,8 +276,7 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
         curve : RiskCoverage
             `RiskCoverageDisplay` draws it.
         """
-        expected = self.expected_costs(X)
-        paid = self.cost_matrix_[codes_of(self, y), expected.argmin(axis=1)]
+        expected, paid = self._expected_and_paid(X, y)
         least = expected.min(axis=1)
         order = np.argsort(least, kind="stable")
         answered = np.arange(1, len(order) + 1)

@@ -21,7 +21,7 @@ from mercer.estimators.certification.output_code_machines import certify_output_
 from mercer.estimators.certification.quantile_machines import certify_quantiles
 from mercer.estimators.certification.ridge_regressions import certify_ridge
 from mercer.estimators.certification.stochastic_descent import certify_online
-from mercer.estimators.fitted_models import ERM, KERNEL, LINEAR, ONLINE, ORDERING, check_fitted, unwrap
+from mercer.estimators.fitted_models import ERM, KERNEL, LINEAR, ONLINE, ORDERING, SEVERAL, check_fitted, unwrap
 from mercer.problems.solution import Certificate, combine
 
 
@@ -72,7 +72,7 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
         return certify_landmarks(kind, estimator, X, y, sample_weight)
     if kind.name in KERNEL:
         return combine([certify_problem(fitted) for fitted in fitted_problems(estimator, X, y, sample_weight)])
-    if kind.name in ("OutputCodeSVC", "QuantileSVR"):
+    if kind.name in SEVERAL:
         several = certify_quantiles if kind.name == "QuantileSVR" else certify_output_codes
         return several(estimator, X, y, sample_weight)
     if kind.name in ERM:

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from mercer.estimators.fitted_models import (
     ERM,
     KERNEL,
-    RIDGE,
+    LEAST_SQUARES,
+    SEVERAL,
     Kind,
     check_fitted,
     codes_of,
@@ -85,8 +86,10 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     kind = check_fitted(estimator, X, y)
     if kind.name not in KERNEL:
         what = "publishes no dual coefficients"
-        if kind.name in (*RIDGE, *ERM):
-            what = "has no bounds for its coefficients" if kind.name in RIDGE else "is no support vector machine"
+        if kind.name in LEAST_SQUARES:
+            what = "has no bounds for its coefficients"
+        elif kind.name in (*ERM, *SEVERAL):
+            what = "is no support vector machine"
         raise InvalidInputError(
             f"The optimality conditions of single samples are not available: {type(estimator).__name__} {what}. Use "
             "certify for its distance from the optimum."

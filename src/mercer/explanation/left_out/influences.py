@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer.estimators.fitted_models import Kind, unwrap
+from mercer.estimators.fitted_models import RIDGE, Kind, unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.explanation.decision_functions import function_names, kind_among
 from mercer.explanation.left_out.influence_pictures import draw_influence
@@ -19,7 +19,6 @@ from mercer.explanation.left_out.left_out_systems import left_out_process, left_
 from mercer.kernels.features import Matrix
 
 MACHINES = ("SVC", "SVR", "OneClassSVM")
-RIDGE = ("KernelRidge", "KernelRidgeCV")
 PROCESSES = ("GaussianProcessRegressor",)
 SUPPORTED = (*MACHINES, *RIDGE, *PROCESSES)
 
