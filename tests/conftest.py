@@ -1,6 +1,9 @@
 """What all tests share."""
 
+import os
 import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -38,6 +41,31 @@ def pytest_collection_modifyitems(items):
 def first_press(monkeypatch):
     """The Ctrl-C of an earlier test does not make that of this one the second."""
     monkeypatch.setattr(Clock, "_last_press", float("-inf"))
+
+
+@pytest.fixture
+def ctrl_c():
+    """Call it before a fit: another thread presses Ctrl-C so many seconds after the fit begins to listen to it."""
+    if os.name != "posix" or threading.current_thread() is not threading.main_thread():
+        pytest.skip("signals of POSIX, which the main thread alone handles")
+    threads = []
+
+    def press_after(seconds):
+        def press():
+            latest = time.monotonic() + 60.0
+            while signal.getsignal(signal.SIGINT) is signal.default_int_handler and time.monotonic() < latest:
+                time.sleep(0.001)
+            time.sleep(seconds)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threads.append(threading.Thread(target=press))
+        threads[-1].start()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield press_after
+    for thread in threads:
+        thread.join()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

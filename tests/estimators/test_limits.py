@@ -161,22 +161,6 @@ class TestLimits:
         assert found[0].filename == __file__
 
 
-def interrupt_after(seconds, times=1, pause=0.2):
-    """Send SIGINT to this process from another thread, as Ctrl-C would."""
-    if os.name != "posix":
-        pytest.skip("signals of POSIX")
-
-    def send():
-        time.sleep(seconds)
-        for _ in range(times):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(pause)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    return thread
-
-
 @pytest.fixture
 def python_handles_interrupts():
     """Python's own handler, as in a program; a test runner may have another one."""
@@ -218,28 +202,26 @@ PROGRAMS = {
 
 @pytest.mark.usefixtures("python_handles_interrupts")
 class TestInterrupts:
-    def test_the_first_one_ends_the_fit(self):
+    def test_the_first_one_ends_the_fit(self, ctrl_c):
         """After Ctrl-C there is a usable model, and a warning."""
         X, y = noise()
         before = signal.getsignal(signal.SIGINT)
-        thread = interrupt_after(0.3)
+        ctrl_c(0.3)
         with pytest.warns(ConvergenceWarning) as found:
             model = SVC(C=1e9, tol=1e-12, time_limit=60.0).fit(X, y)
-        thread.join()
         assert str(found[0].message).startswith(
             "Solver was interrupted; the model fitted so far is usable. The model is "
         )
         assert_usable(model, X)
         assert signal.getsignal(signal.SIGINT) is before
 
-    def test_pairs_side_by_side(self):
+    def test_pairs_side_by_side(self, ctrl_c):
         """Also where pairs of classes are solved on several threads."""
         X, _ = noise()
         y = np.random.default_rng(1).integers(0, 4, len(X))
-        thread = interrupt_after(0.3)
+        ctrl_c(0.3)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
             model = SVC(C=1e9, tol=1e-12, n_jobs=2, time_limit=60.0).fit(X, y)
-        thread.join()
         assert_usable(model, X)
 
     @pytest.mark.usefixtures("callbacks")

@@ -1,10 +1,7 @@
 """What LinearSVC and LinearSVR do around their solvers: classes, weights, limits, warm starts, paths, prediction."""
 
-import os
 import pickle
 import re
-import signal
-import threading
 import warnings
 from contextlib import nullcontext
 
@@ -174,18 +171,15 @@ class TestLimits:
         assert model.n_iter_ == max(1, max_iter)
         assert model.certificate_.valid and np.isfinite(values(model, X)).all()
 
-    @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
     @pytest.mark.parametrize("solver", ["interior", "coordinate"])
-    def test_interrupt(self, solver):
+    def test_interrupt(self, solver, ctrl_c):
         """Ctrl-C ends the run with a usable model."""
         X, y = noisy(60_000, 60, n_classes=3)
         LinearSVC(loss="hinge", solver=solver).fit(X[:100], y[:100])
-        timer = threading.Timer(0.15, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        ctrl_c(0.15)
         model = LinearSVC(loss="hinge", C=100.0, tol=1e-13, solver=solver, max_iter=10**6, time_limit=120.0)
         with pytest.warns(ConvergenceWarning, match="Solver was interrupted; the model fitted so far is usable"):
             model.fit(X, y)
-        timer.join()
         assert model.certificate_.valid and np.isfinite(model.coef_).all()
 
     def test_callbacks_and_log(self, callbacks, caplog):

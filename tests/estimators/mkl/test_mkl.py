@@ -1,9 +1,6 @@
 """Multiple kernel learning: the optimum over weights and machines, its proof, and what a user may ask of it."""
 
 import pickle
-import signal
-import threading
-import time
 import warnings
 
 import numpy as np
@@ -524,23 +521,14 @@ def test_time_limit():
     assert model.predict(X).shape == y.shape
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals of POSIX")
-def test_interrupt():
+def test_interrupt(ctrl_c):
     """Ctrl-C ends the search with a usable model."""
     X, y = load_wine(return_X_y=True)
     kernels = [On(column, Gaussian(gamma)) for column in range(13) for gamma in (0.1, 1.0, 10.0)]
     MKLClassifier(kernels, max_rounds=200).fit(X, y)  # compiled now
-    main = threading.main_thread().ident
-
-    def interrupt():
-        time.sleep(0.05)
-        signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
+    ctrl_c(0.05)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model = MKLClassifier(kernels, tol=1e-12).fit(X, y)
-    thread.join()
     assert model.certificate_.valid
 
 
