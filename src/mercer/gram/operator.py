@@ -24,6 +24,8 @@ from mercer.kernels.vectors import Linear
 TILE_BYTES = 1 << 20
 # number of terms from which a kernel value is costly
 COSTLY_TERMS = 128
+# bytes of a dense sample up to which computing a value takes no longer than copying it across the diagonal
+SHORT_SAMPLE = 96
 # number of kernel values from which several threads are used
 THREADS_FROM = 300_000
 # rows of a symmetric product that are computed together, and the same for costly values
@@ -113,7 +115,7 @@ class GramOperator:
         return GramOperator(self.kernel, self.features.take(index), self.n_threads, self.evaluations)
 
     def dense(self, out: Matrix | None = None, mirrored: bool = True) -> Matrix:
-        """The whole matrix, written to ``out`` if given. If it is faster, the lower triangle is copied from the upper.
+        """The whole matrix, written to ``out`` if given. For costly values the lower triangle is copied from the upper.
 
         Unless ``mirrored``, the lower triangle need not be written.
         """
@@ -123,7 +125,7 @@ class GramOperator:
         if n <= height or self.kernel.whole:
             self.evaluations.add(n * n)
             return self.kernel.block(self.features, self.features, K)
-        if height == 0:
+        if height == 0 or (mirrored and _short(self.features)):
             return self.rows(self.features, out=K)
         starts = range(0, n, height)
         prepare_columns(self.features)
@@ -148,6 +150,13 @@ def terms_of(kernel: Kernel, features: Features) -> float:
         return 0.0
     parts = getattr(features, "parts", (features,))
     return sum(part.terms if isinstance(part, VectorFeatures) else np.inf for part in parts)
+
+
+def _short(features: Features) -> bool:
+    """Whether the samples are dense vectors of few bytes."""
+    parts = getattr(features, "parts", (features,))
+    dense = all(isinstance(part, VectorFeatures) and not part.sparse for part in parts)
+    return dense and sum(part.d for part in parts) * features.dtype.itemsize <= SHORT_SAMPLE
 
 
 def prepare_columns(b: Features) -> int:
