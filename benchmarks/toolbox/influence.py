@@ -72,9 +72,7 @@ def influences(sizes):
 
 
 def radii():
-    print(
-        "\nRobustness: the certified radius as a share of the distance of a counterexample, quantiles over rows.\n"
-    )
+    print("\nRobustness: the certified radius as a share of the distance of a counterexample, quantiles over rows.\n")
     print("| machine | rows | CPU s | 10 % | median | 90 % |\n|---|---|---|---|---|---|")
     moons, digits = make_moons(300, noise=0.2, random_state=0), load_digits(return_X_y=True)
     for name, (X, y), model in (

@@ -149,6 +149,21 @@ def test_bad_input(parameters, y, message):
         OrdinalSVC(**parameters).fit(X, y)
 
 
+def test_texts():
+    """Texts are in alphabetical order unless the order is given; of three or more classes a warning says so."""
+    names = np.array(["low", "mid", "good", "high"])
+    with pytest.warns(UserWarning) as found:
+        model = OrdinalSVC().fit(X, names[Y])
+    assert [str(warning.message) for warning in found] == [
+        "The classes are texts, and their order is alphabetical: 'good', 'high', 'low', 'mid'. If they have another "
+        "order, give it in the parameter classes, the lowest class first."
+    ]
+    assert model.classes_.tolist() == sorted(names)
+    given = OrdinalSVC(classes=names).fit(X, names[Y])
+    np.testing.assert_array_equal(given.predict(X), names[OrdinalSVC().fit(X, Y).predict(X)])
+    assert OrdinalSVC().fit(X, names[Y // 2]).classes_.tolist() == ["low", "mid"]
+
+
 def test_too_many_classes():
     """More classes than groups can be numbered are refused."""
     Z = np.arange(300.0)[:, None]

@@ -123,6 +123,12 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
                 "y has no labelled sample with positive weight: -1 means unlabelled. Label at least one sample of each "
                 "of two classes."
             )
+        found = set(labels[known].tolist())
+        if len(found) == 1 and not known.all():
+            raise InvalidInputError(
+                f"All {int(known.sum())} labelled samples are of the class {found.pop()!r}; -1 means unlabelled. Label "
+                "samples of two classes. If -1 is one of your classes, give it another name, such as 0."
+            )
         self.classes_, codes = class_codes(labels[known])
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, weight[known])
         check_weighted_classes(codes, weight[known], self.class_weight_)

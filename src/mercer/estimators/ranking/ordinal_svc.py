@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine, keep_parameters, norm
+from mercer.estimators.base import KernelMachine, keep_parameters, norm, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
@@ -36,7 +36,7 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "implicit": the sum over j is over all thresholds; they are then ordered at the optimum (SVORIM). "explicit":
         only over the two thresholds next to the class of the sample, and the order is a constraint (SVOREX).
     classes : array-like, default=None
-        The labels in their order. None: sorted.
+        The labels in their order, the lowest first. None: sorted, texts alphabetically, with a warning.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter, n_jobs, time_limit,
     warm_start, precision, solver : as in ``SVC``.
 
@@ -105,6 +105,13 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         found, codes = class_codes(y)
         if self.classes is not None:
             found, codes = in_given_order(found, codes, self.classes)
+        elif len(found) > 2 and all(isinstance(label, str) for label in found.tolist()):
+            order = ", ".join(repr(label) for label in found.tolist())
+            warn_user(
+                f"The classes are texts, and their order is alphabetical: {order}. If they have another order, give it "
+                "in the parameter classes, the lowest class first.",
+                UserWarning,
+            )
         self.classes_ = found
         self.class_weight_ = class_weights(self.class_weight, found, codes, weight)
         check_weighted_classes(codes, weight, self.class_weight_)
