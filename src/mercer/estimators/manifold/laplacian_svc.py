@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -113,6 +114,16 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
         keep_parameters(self, locals())
 
     # ---- fit -------------------------------------------------------------------------------------------------
+
+    def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        labels = [] if y is None else np.asarray(y, dtype=object).ravel().tolist()
+        missing = [i for i, label in enumerate(labels) if label is None or (isinstance(label, float) and isnan(label))]
+        if missing:
+            raise InvalidInputError(
+                f"y contains {len(missing)} missing labels (None or NaN), the first in row {missing[0]}. Unlabelled "
+                "samples have the label -1: use y.astype(object).fillna(-1) for a pandas Series."
+            )
+        return super()._validate(X, y, reset)
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         labels = np.asarray(y)
