@@ -13,17 +13,25 @@ TESTS=(
     tests/test_testing.py
     tests/display
     tests/estimators/certification
+    tests/estimators/clusters
+    tests/estimators/least_squares
     tests/estimators/linear/test_linear.py
+    tests/estimators/manifold
+    tests/estimators/output_codes
+    tests/estimators/processes
+    tests/estimators/quantiles
+    tests/estimators/ranking
     tests/estimators/same_as_sklearn
     tests/estimators/test_bad_input.py
     tests/estimators/test_every_estimator.py
     tests/estimators/test_gaussian_process.py
     tests/estimators/test_kernel_ridge.py
     tests/estimators/test_limits.py
-    tests/estimators/transformers/test_nystroem.py
     tests/estimators/test_plain_input.py
     tests/estimators/test_probability.py
-    tests/estimators/transformers/test_random_features.py
+    tests/estimators/transformers
+    tests/explanation
+    tests/hypothesis_tests
     tests/io/formats/test_onnx_pipeline.py
     tests/io/formats/test_sklearn_conversion.py
     tests/io/model_file/test_save_load.py
@@ -31,7 +39,9 @@ TESTS=(
     tests/selection/calibration/test_prediction_mixins.py
     tests/selection/search/test_search_contract.py
     tests/selection/test_evaluation.py
+    tests/selection/test_reject_option.py
     tests/theory
+    tests/updates
     tests/workflow
 )
 

@@ -40,13 +40,13 @@ def main() -> None:
     explain(model, rows[:2], background)  # loops are compiled
     own, found = seconds(lambda: explain(model, rows, background))
     error = np.abs(found.values.sum(axis=1) + found.base - model.decision_function(rows)).max()
-    print(f"{len(rows)} rows × 20 columns, {len(model.support_)} support vectors, 100 background rows")
-    print(f"{'':38}{'seconds':>10}{'largest error':>16}{'times mercer':>14}")
-    print(f"{'mercer.explain (exact)':38}{own:10.2f}{error:16.1e}{1:14.0f}")
+    print(f"{len(rows)} rows × 20 columns, {len(model.support_)} support vectors, 100 background rows\n")
+    print("| method | CPU s | largest error | times mercer's |\n|---|---|---|---|")
+    print(f"| mercer.explain (exact) | {own:.2f} | {error:.1e} | 1 |")
     try:
         import shap
     except ImportError:
-        print("shap is not installed")
+        print("\nshap is not installed: left out")
         return
     explainer = shap.KernelExplainer(model.decision_function, background)
     few = rows[: arguments.shap_rows]
@@ -59,10 +59,9 @@ def main() -> None:
             )
         spent *= len(rows) / len(few)
         worst = np.abs(np.asarray(values) - found.values[: len(few)]).max()
-        name = f"shap.KernelExplainer, nsamples={nsamples}"
-        print(f"{name:38}{spent:10.1f}{worst:16.1e}{spent / own:14.0f}")
+        print(f"| shap.KernelExplainer, nsamples={nsamples} | {spent:.1f} | {worst:.1e} | {spent / own:,.0f} |")
     spent *= 2**20 / arguments.nsamples[-1]
-    print(f"{'all coalitions (extrapolated)':38}{spent:10.0f}{0.0:16.1e}{spent / own:14.0f}")
+    print(f"| shap.KernelExplainer, all coalitions (extrapolated) | {spent:,.0f} | 0 | {spent / own:,.0f} |")
 
 
 if __name__ == "__main__":

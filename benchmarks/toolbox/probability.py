@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from table import digits, machine, table
+from table import digits, table
 
 from mercer import Gaussian, GaussianProcessClassifier, GaussianProcessRegressor, SparseGaussianProcessRegressor, White
 from mercer.tests import hsic_test, mmd_test
@@ -149,7 +149,7 @@ def hypothesis_tests(n: int, repeats: int, count: int = 1000) -> list[list[str]]
         two["hyppo"] = lambda: MMD().test(X, Y, reps=count, workers=1, auto=False)
         pairs["hyppo"] = lambda: Hsic().test(X, Y, reps=count, workers=1, auto=False)
     except ImportError:
-        pass
+        print("hyppo is not installed: left out\n")
     found = []
     for name, calls in ((f"MMD, {n} and {n} samples", two), (f"HSIC, {n} pairs", pairs)):
         times, _ = turns(calls, repeats)
@@ -175,7 +175,6 @@ def main() -> None:
         rows = classification(given.large, given.small, given.repeats)
         rows += inducing(2 * given.small, given.repeats)
         rows += hypothesis_tests(given.tests, given.repeats)
-    print(machine())
     print(table(["job", "package", "CPU seconds", "times mercer's", "remark"], rows))
 
 

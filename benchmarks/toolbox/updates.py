@@ -112,7 +112,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     columns = ("fit", "add", "remove", "zero", "free", "bound", "first", "scikit-learn")
-    print("CPU milliseconds, medians; 'fit / update' compares mercer's fit with the mean of add and remove")
+    print("CPU milliseconds, medians; 'fit / update' compares mercer's fit with the mean of add and remove\n")
     print("| n | model | " + " | ".join(columns) + " | fit / update |")
     print("|---" * (len(columns) + 3) + "|")
     for n in options.sizes:

@@ -5,6 +5,7 @@ import errno
 import functools
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core import event
 from numba.core.caching import NullCache
 
 import mercer
@@ -206,6 +208,49 @@ class TestTroubleWithFiles:
         assert len(caplog.records) == 1
         assert "(No space left on device): its loops are compiled anew in each process" in caplog.text
         assert list(tmp_path.iterdir()) == []
+
+
+class Press(event.Listener):
+    """Presses Ctrl-C when numba begins and when it ends."""
+
+    def on_start(self, event):
+        signal.raise_signal(signal.SIGINT)
+
+    def on_end(self, event):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def default_handler():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_handler")
+class TestInterrupts:
+    def test_after_compilation(self, doubled):
+        """Ctrl-C while numba compiles is raised once the machine code is there and kept; then all is as before."""
+        loop = doubled()
+        with pytest.raises(KeyboardInterrupt), event.install_listener("numba:compile", Press()):
+            loop(np.float64(3.0))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert loop(np.float64(3.0)) == 6.0 and len(loop.overloads) == 1
+        again = doubled()
+        assert again(np.float64(3.0)) == 6.0 and sum(again.stats.cache_hits.values()) == 1
+
+    def test_every_press_counts(self, doubled):
+        """The handler of the program receives each press, and none is lost."""
+        presses = []
+        signal.signal(signal.SIGINT, lambda number, frame: presses.append(number))
+        with event.install_listener("numba:compile", Press()):
+            assert doubled()(np.float64(3.0)) == 6.0
+        assert presses == [signal.SIGINT, signal.SIGINT]
+
+    def test_in_a_thread(self, doubled):
+        """Only the main thread receives signals: other threads compile without a handler."""
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(doubled(), np.float64(3.0)).result() == 6.0
 
 
 def imported_modules(path):

@@ -75,7 +75,10 @@ NAMES = [
 every_estimator = pytest.mark.parametrize("name", NAMES)
 every_classifier = pytest.mark.parametrize("name", [name for name in NAMES if is_classifier(getattr(mercer, name)())])
 # perceptrons and few steps end before they converge, and a process on forty samples at its bounds
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:The classes are texts, and their order is alphabetical"),
+]
 
 
 def made(name):

@@ -6,7 +6,9 @@ division.
 
 import gc
 import logging
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
@@ -81,14 +83,36 @@ def _call(function: Callable[..., Any], argument: Any) -> Any:
 _call.__code__ = _call.__code__.replace(co_stacksize=WIDE_FRAME)
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C in this block takes effect at its end.
+
+    LLVM calls Python functions of llvmlite through ctypes, which prints and drops their exceptions: a KeyboardInterrupt
+    would be lost, and numba would fail later without the machine code that it waits for.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    presses: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *press: presses.append(press))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        for press in presses:
+            handler(*press)
+
+
 class _Entry(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls. Compiled code that calls it is linked with ``part`` instead."""
 
     options: dict[str, Any]
 
     def compile(self, sig: Any) -> Any:
-        """Compile it for these types, or load its machine code."""
-        return _call(super().compile, sig)
+        """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
+        with _interrupts_held():
+            return _call(super().compile, sig)
 
     @cached_property
     def part(self) -> Any:

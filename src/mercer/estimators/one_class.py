@@ -6,10 +6,10 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import OutlierMixin
 
 from mercer._sklearn_compat import Interval
 from mercer.estimators.base import KernelMachine, keep_parameters
+from mercer.estimators.enclosing.region_mixin import RegionMixin
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.gram.operator import Data
@@ -19,7 +19,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.solution import Solution
 
 
-class OneClassSVM(MachineUpdatesMixin, OutlierMixin, KernelMachine):  # type: ignore[misc]
+class OneClassSVM(MachineUpdatesMixin, RegionMixin, KernelMachine):
     """Estimate the support of a distribution: minimise ½|w|² - ρ ν n + Σ max(0, ρ - f(xᵢ)) over w and ρ.
 
     Parameters
@@ -115,48 +115,5 @@ class OneClassSVM(MachineUpdatesMixin, OutlierMixin, KernelMachine):  # type: ig
         super()._publish_one(data, loss, used, solution)
         self.offset_ = -self._intercept_
 
-    def decision_function(self, X: Any) -> Vector:
-        """The decision value of each sample: positive inside the region, negative outside.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        dec : ndarray of shape (n_samples,)
-            The values.
-        """
-        return self._values(X)[:, 0]
-
-    def score_samples(self, X: Any) -> Vector:
-        """The decision function without the offset.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        score_samples : ndarray of shape (n_samples,)
-            The scores.
-        """
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> Vector:
-        """1 for inliers, the boundary included, -1 for outliers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The labels.
-        """
-        values = self._values(X, labels_only=True)[:, 0]
-        return np.where(values >= 0, 1, -1).astype(np.intp)
+    def _region_values(self, X: Any, labels_only: bool) -> Vector:
+        return self._values(X, labels_only=labels_only)[:, 0]

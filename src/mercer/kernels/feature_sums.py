@@ -252,7 +252,9 @@ def feature_moments(term: int, A: Matrix, B: Matrix, change: Matrix, factor: flo
         # from products of centred samples, unless cancellation would leave few digits of the u that matter
         middle = B.mean(axis=0)
         left, right = A - middle, B - middle
-        if factor * max(np.square(left).sum(axis=1).max(), np.square(right).sum(axis=1).max()) <= LARGEST_U:
+        with np.errstate(over="ignore"):
+            largest = max(np.square(left).sum(axis=1).max(), np.square(right).sum(axis=1).max())
+        if factor * largest <= LARGEST_U:
             squares = change.sum(axis=1) @ left**2 + change.sum(axis=0) @ right**2
             return np.asarray(squares - 2.0 * np.einsum("ik,ik->k", left, change @ right))
     from mercer.kernels._derivative_loops import add_moments

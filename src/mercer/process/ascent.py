@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status
@@ -105,6 +106,12 @@ def maximise(
         begun = clock.seconds
         value, gradient = objective(theta)
         seconds = clock.seconds - begun
+        if best.evaluations == 0 and not np.isfinite(gradient).all():
+            raise InvalidInputError(
+                "The evidence has no finite gradient with respect to the kernel's parameters: squared distances of "
+                "these samples are beyond float64. Scale the features, for example with StandardScaler, or keep the "
+                "kernel as it is with optimizer=None."
+            )
         best.evaluations += 1
         if value > best.value:
             best.theta, best.value, best.gradient = np.array(theta, dtype=np.float64), value, gradient

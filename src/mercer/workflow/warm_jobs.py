@@ -231,7 +231,8 @@ def jobs() -> dict[str, Callable[[], object]]:
         add(kernel, "GaussianProcessRegressor", _samples, _curve, 60, kernel=kernel)
     for kernel in ("spectrum(3)", "mismatch(3, 1)", "subsequence(3)", "weighted_degree(3)", "common_substrings()"):
         add(kernel, "SVC", _strings, _halves, 200, kernel=kernel)
-    add("window(3)", "SVC", _strings, _halves, 100, kernel="window(3)")
+    for kernel in ("window(3)", "mismatch(8, 3)"):
+        add(kernel, "SVC", _strings, _halves, 100, kernel=kernel)
     add("jaccard()", "SVC", lambda n: [set(text) for text in _strings(n)], _halves, 100, kernel="jaccard()")
     add("global_alignment()", "SVC", lambda n: list(_samples(n)), _halves, 60, kernel="global_alignment(gamma=0.1)")
     for kernel in ("weisfeiler_lehman()", "shortest_path()", "random_walk()"):

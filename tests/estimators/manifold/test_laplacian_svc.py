@@ -138,7 +138,11 @@ def test_names_and_objects():
     ("given", "parameters", "message"),
     [
         (np.full(120, -1), {}, "y has no labelled sample with positive weight"),
-        (np.where(GIVEN == 0, 0, -1), {}, "The number of classes has to be greater than one; got 1 class"),
+        (np.where(GIVEN == 0, 0, -1), {}, "All 3 labelled samples are of the class 0; -1 means unlabelled."),
+        (np.where(y == 1, 1, -1), {}, "If -1 is one of your classes, give it another name, such as 0."),
+        (np.where(GIVEN < 0, np.nan, GIVEN), {}, "y contains 114 missing labels .None or NaN., the first in row"),
+        (np.where(GIVEN < 0, None, GIVEN.astype(object)), {}, "Unlabelled samples have the label -1: use y.astype"),
+        (np.zeros(120), {}, "The number of classes has to be greater than one; got 1 class"),
         (GIVEN, {"cache_size": 0.1}, "The kernel matrix of 120 samples"),
         (GIVEN, {"n_neighbors": 0}, "'n_neighbors' parameter of LaplacianSVC must be"),
         (GIVEN, {"smoothness": -1.0}, "'smoothness' parameter of LaplacianSVC must be"),

@@ -31,6 +31,13 @@ KERNELS = [
 ]
 
 
+def latent_moments(theirs):
+    """scikit-learn's latent mean and variance at NEW (Rasmussen & Williams, algorithm 3.2), a method from 1.7 on."""
+    k = theirs.kernel_(theirs.X_train_, NEW)
+    v = np.linalg.solve(theirs.L_, theirs.W_sr_[:, None] * k)
+    return k.T @ (theirs.y_train_ - theirs.pi_), theirs.kernel_.diag(NEW) - np.sum(v**2, axis=0)
+
+
 class TestSameAsSklearn:
     @pytest.mark.parametrize("kernel", KERNELS, ids=named)
     def test_evidence_and_probabilities(self, kernel):
@@ -40,9 +47,7 @@ class TestSameAsSklearn:
         assert ours.log_marginal_likelihood() == pytest.approx(theirs.log_marginal_likelihood(), abs=1e-6)
         np.testing.assert_allclose(ours.predict_proba(NEW), theirs.predict_proba(NEW), atol=1e-6)
         np.testing.assert_array_equal(ours.predict(NEW), theirs.predict(NEW))
-        for own, their in zip(
-            ours.latent_mean_and_variance(NEW), theirs.base_estimator_.latent_mean_and_variance(NEW), strict=True
-        ):
+        for own, their in zip(ours.latent_mean_and_variance(NEW), latent_moments(theirs.base_estimator_), strict=True):
             np.testing.assert_allclose(own, their, rtol=1e-5, atol=1e-6)
         if kernel is not None:
             value, gradient = ours.log_marginal_likelihood(kernel.theta + 0.1, eval_gradient=True)

@@ -207,6 +207,12 @@ class TestBadInput:
         with pytest.raises(RuntimeError, match="At most one of return_std or return_cov"):
             SparseGaussianProcessRegressor(n_inducing=3, optimizer=None).fit(X, Y).predict(X, True, True)
 
+    @pytest.mark.parametrize("kind", [SparseGaussianProcessRegressor, GaussianProcessRegressor])
+    def test_values_beyond_float64(self, kind):
+        """Samples whose squared distances overflow are refused where the kernel is learnt, with what to do."""
+        with pytest.raises(InvalidInputError, match="squared distances of these samples are beyond float64"):
+            kind(1.0 * Gaussian(1.0)).fit(1e200 * X, Y)
+
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_odd_data(self):
         """Constant samples, constant targets and one sample are fitted."""

@@ -1,9 +1,11 @@
 """OrdinalSVC: ordered thresholds on one function, compared with clarabel, with SVC and by invariances."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import check_estimator
 from tests.reference.ordering import solve_primal
 
@@ -147,6 +149,34 @@ def test_bad_input(parameters, y, message):
     """Unknown labels, a single class, numbers instead of classes and an infinite C are named."""
     with pytest.raises(ValueError, match=message):
         OrdinalSVC(**parameters).fit(X, y)
+
+
+def test_texts():
+    """Texts are in alphabetical order unless the order is given; of three or more classes a warning says so."""
+    names = np.array(["low", "mid", "good", "high"])
+    with pytest.warns(UserWarning) as found:
+        model = OrdinalSVC().fit(X, names[Y])
+    assert [str(warning.message) for warning in found] == [
+        "The classes are texts, and their order is alphabetical: 'good', 'high', 'low', 'mid'. If they have another "
+        "order, give it in the parameter classes, the lowest class first."
+    ]
+    assert model.classes_.tolist() == sorted(names)
+    given = OrdinalSVC(classes=names).fit(X, names[Y])
+    np.testing.assert_array_equal(given.predict(X), names[OrdinalSVC().fit(X, Y).predict(X)])
+    assert OrdinalSVC().fit(X, names[Y // 2]).classes_.tolist() == ["low", "mid"]
+
+
+def test_ordered_categories():
+    """Ordered categories of a pandas Series are classes in their order, also in a search; classes overrules it."""
+    names = ["low", "mid", "good", "high"]
+    y = pd.Series(pd.Categorical.from_codes(Y, [*names, "never"], ordered=True))
+    model = OrdinalSVC().fit(X, y)
+    assert model.classes_.tolist() == names
+    given = OrdinalSVC(classes=names).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), given.predict(X))
+    assert OrdinalSVC(classes=names[::-1]).fit(X, y).classes_.tolist() == names[::-1]
+    assert GridSearchCV(OrdinalSVC(), {"C": [1.0]}, cv=2).fit(X, y).best_estimator_.classes_.tolist() == names
+    assert model.fit(X, Y).classes_.tolist() == [0, 1, 2, 3]
 
 
 def test_too_many_classes():

@@ -7,6 +7,7 @@ import pytest
 from tests.reference import string as reference
 
 from mercer.kernels.objects import _string_loops as loops
+from mercer.kernels.objects.mismatch_pairs import shared_neighbours
 
 STRINGS = ["abab", "ba", "cab", "", "a", "aab", "abcabcabc", "aaaaaaa"]
 OTHERS = ["ab", "", "ca?b", "aabab?", "bbbb"]
@@ -99,6 +100,16 @@ def test_windows_block(k, mismatch):
             *digits(STRINGS), kinds_of(STRINGS), *theirs, kinds_of(others), k, mismatch, table, diagonal, out
         )
         np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("k", "m"), [(1, 0), (2, 1), (3, 1), (3, 2), (4, 3)])
+def test_mismatches_block(k, m):
+    """Strings with at most m mismatches to both runs, over all pairs of runs; ? differs from every letter."""
+    table = shared_neighbours(k, m, len(LETTERS))
+    for theirs, diagonal, expected in blocks(reference.mismatch(k, m, LETTERS)):
+        out = np.full(expected.shape, np.nan)
+        loops.mismatches_block(*digits(STRINGS), *theirs, k, table, diagonal, out)
+        np.testing.assert_array_equal(out, expected)
 
 
 LONG = ["abc" * 50, "", "a" * 64, "abcabd" * 30, "b" * 65 + "c"]

@@ -10,6 +10,7 @@ from tests.naming import named
 from tests.reference import string as reference
 from tests.reference.string import STRINGS, gram
 
+from mercer import SVC
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import GramOperator
 from mercer.kernels import (
@@ -24,7 +25,9 @@ from mercer.kernels import (
     parse_kernel,
 )
 from mercer.kernels.features import VectorFeatures
-from mercer.kernels.objects.counts import CountFeatures, Names
+from mercer.kernels.objects.counts import CountFeatures, CountKernel, Names, counted
+from mercer.kernels.objects.mismatch_pairs import MismatchPairs
+from mercer.kernels.objects.string_base import TextFeatures
 from mercer.kernels.objects.substrings import Grams
 from mercer.testing import check_kernel
 
@@ -49,6 +52,9 @@ KERNELS = {
     Mismatch(3, 1, LETTERS): reference.mismatch(3, 1, LETTERS),
     Mismatch(3, 2, "ab"): reference.mismatch(3, 2, "ab"),
     Mismatch(2, 1, LETTERS, normalize=True): reference.normalized(reference.mismatch(2, 1, LETTERS)),
+    MismatchPairs(2, 0, LETTERS): reference.mismatch(2, 0, LETTERS),
+    MismatchPairs(3, 2, "ab"): reference.mismatch(3, 2, "ab"),
+    MismatchPairs(3, 1, LETTERS, normalize=True): reference.normalized(reference.mismatch(3, 1, LETTERS)),
     CommonSubstrings(): reference.common_substrings,
     CommonSubstrings(repeated=True): reference.repeated_substrings,
     CommonSubstrings(normalize=True): reference.normalized(reference.common_substrings),
@@ -87,7 +93,7 @@ def test_equal_to_loops(kernel, expected):
 @pytest.mark.slow
 def test_random_dna(kernel, expected):
     """Of 40 strings of four letters, in which many things occur twice."""
-    if isinstance(kernel, Mismatch):
+    if isinstance(kernel, Mismatch | MismatchPairs):
         kernel = kernel.set_params(alphabet="ACG")  # T differs from all
         expected = reference.mismatch(kernel.k, kernel.m, "ACG")
         expected = reference.normalized(expected) if kernel.normalize else expected
@@ -157,6 +163,31 @@ def test_mismatches_without_mismatches_are_spectra():
     """Mismatch with m = 0 equals Spectrum on the characters of the alphabet."""
     X = random_strings(15, 20)
     np.testing.assert_array_equal(Mismatch(3, 0)(X), Spectrum(3)(X))
+
+
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_mismatches_of_large_alphabets(normalize):
+    """Where runs have many neighbours, pairs of runs are compared; the values are those of lists, also for X and B."""
+    kernel = Mismatch(4, 2, AMINO_ACIDS, normalize=normalize)
+    X, Z = (random_strings(6, 25, AMINO_ACIDS[:4] + "XB", seed=seed) for seed in (0, 1))
+    assert isinstance(kernel.prepare(X), TextFeatures)
+    lists = [CountFeatures.of(counted(kernel, samples), np.float64) for samples in (X, Z)]
+    np.testing.assert_allclose(kernel(X), CountKernel.block(kernel, lists[0], lists[0]), rtol=1e-12)
+    np.testing.assert_allclose(kernel(X, Z), CountKernel.block(kernel, *lists), rtol=1e-12)
+    check_kernel(kernel, X)
+
+
+def test_mismatches_of_many_proteins():
+    """Machines need no lists of neighbours, feature maps do; where few runs are possible they are listed."""
+    X = random_strings(40, 200, AMINO_ACIDS)
+    machine = SVC(kernel=Mismatch(5, 2, normalize=True)).fit(X, np.arange(40) % 2)
+    assert machine.certificate_.relative_gap < 1e-3
+    with pytest.raises(InvalidInputError, match="would list"):
+        Mismatch(5, 2, AMINO_ACIDS).feature_map(random_strings(120, 200, AMINO_ACIDS))
+    assert isinstance(Mismatch(3, 2, AMINO_ACIDS).prepare(X[:2]), CountFeatures)
 
 
 def test_all_lengths_are_repeated_substrings():

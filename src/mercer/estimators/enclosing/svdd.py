@@ -7,11 +7,11 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, num_samples
 from mercer.estimators.base import KernelMachine, keep_parameters
+from mercer.estimators.enclosing.region_mixin import RegionMixin
 from mercer.estimators.over_parts.rows_on_disk import block_by_block
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
@@ -33,7 +33,7 @@ SHARP = 1e-5
 CONSTANT = 1e-9
 
 
-class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
+class SVDD(RegionMixin, KernelMachine):
     """Support vector data description: minimise R² + C Σ max(0, |φ(xᵢ) - a|² - R²) over the centre a and radius R.
 
     Samples beyond the ball pay for their squared distance from it (Tax & Duin 2004). Negative examples, with the label
@@ -62,7 +62,8 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
     center_ : RKHSFunction
         The centre a as a function: a(x) = ⟨a, φ(x)⟩ = Σ βᵢ k(xᵢ, x). Not available for a precomputed kernel.
     offset_ : float
-        -R²: ``decision_function = score_samples - offset_``.
+        -R²: ``decision_function = score_samples - offset_``, where a score is minus the squared distance from the
+        centre.
     n_negative_ : int
         Number of negative examples.
     certificate_ : Certificate
@@ -205,19 +206,7 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
             [self._kernel.diagonal(self._kernel.prepare(take_samples(values, part), np.float64)) for part in parts]
         )
 
-    def decision_function(self, X: Any) -> Vector:
-        """R² minus the squared distance from the centre: positive inside the ball, negative outside.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        dec : ndarray of shape (n_samples,)
-            The values.
-        """
+    def _region_values(self, X: Any, labels_only: bool) -> Vector:
         if isinstance(X, RowSource):
             check_is_fitted(self)
             return block_by_block(self, X, lambda block: self._inside(block, self._as_trained(block)))
@@ -227,36 +216,6 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
         """R² − |φ(x) − a|² = 2(f(x) + t) − k(x, x) of samples, given and validated."""
         decision: Vector = 2.0 * self._decide(values, False)[:, 0] - self._squared_norms(X, values)
         return decision
-
-    def score_samples(self, X: Any) -> Vector:
-        """Minus the squared distance from the centre.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        score_samples : ndarray of shape (n_samples,)
-            The scores.
-        """
-        return self.decision_function(X) + self.offset_
-
-    def predict(self, X: Any) -> Vector:
-        """1 inside the ball, the boundary included, -1 outside.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The labels.
-        """
-        return np.where(self.decision_function(X) >= 0, 1, -1).astype(np.intp)
 
     @property
     def center_(self) -> RKHSFunction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -114,6 +115,16 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
+    def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        labels = [] if y is None else np.asarray(y, dtype=object).ravel().tolist()
+        missing = [i for i, label in enumerate(labels) if label is None or (isinstance(label, float) and isnan(label))]
+        if missing:
+            raise InvalidInputError(
+                f"y contains {len(missing)} missing labels (None or NaN), the first in row {missing[0]}. Unlabelled "
+                "samples have the label -1: use y.astype(object).fillna(-1) for a pandas Series."
+            )
+        return super()._validate(X, y, reset)
+
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         labels = np.asarray(y)
         texts = labels.dtype.kind in "SU"  # texts are all labelled, and may be objects that mix with -1
@@ -122,6 +133,12 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
             raise InvalidInputError(
                 "y has no labelled sample with positive weight: -1 means unlabelled. Label at least one sample of each "
                 "of two classes."
+            )
+        found = set(labels[known].tolist())
+        if len(found) == 1 and not known.all():
+            raise InvalidInputError(
+                f"All {int(known.sum())} labelled samples are of the class {found.pop()!r}; -1 means unlabelled. Label "
+                "samples of two classes. If -1 is one of your classes, give it another name, such as 0."
             )
         self.classes_, codes = class_codes(labels[known])
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, weight[known])

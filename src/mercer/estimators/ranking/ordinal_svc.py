@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine, keep_parameters, norm
+from mercer.estimators.base import KernelMachine, keep_parameters, norm, warn_user
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
@@ -36,7 +36,8 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         "implicit": the sum over j is over all thresholds; they are then ordered at the optimum (SVORIM). "explicit":
         only over the two thresholds next to the class of the sample, and the order is a constraint (SVOREX).
     classes : array-like, default=None
-        The labels in their order. None: sorted.
+        The labels in their order, the lowest first. None: that of the ordered categories of a pandas Series, else
+        sorted, texts alphabetically with a warning.
     kernel, degree, gamma, coef0, shrinking, tol, cache_size, class_weight, verbose, max_iter, n_jobs, time_limit,
     warm_start, precision, solver : as in ``SVC``.
 
@@ -101,10 +102,25 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     # ---- fit -------------------------------------------------------------------------------------------------
 
+    def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
+        if y is not None:
+            # pandas knows the order of ordered categories, an array does not
+            kind: Any = getattr(y, "dtype", None)
+            self._order = kind.categories if self.classes is None and getattr(kind, "ordered", False) else self.classes
+        return super()._validate(X, y, reset)
+
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         found, codes = class_codes(y)
-        if self.classes is not None:
-            found, codes = in_given_order(found, codes, self.classes)
+        order = self.__dict__.pop("_order", self.classes)
+        if order is not None:
+            found, codes = in_given_order(found, codes, order)
+        elif len(found) > 2 and all(isinstance(label, str) for label in found.tolist()):
+            texts = ", ".join(repr(label) for label in found.tolist())
+            warn_user(
+                f"The classes are texts, and their order is alphabetical: {texts}. If they have another order, give it "
+                "in the parameter classes, the lowest class first.",
+                UserWarning,
+            )
         self.classes_ = found
         self.class_weight_ = class_weights(self.class_weight, found, codes, weight)
         check_weighted_classes(codes, weight, self.class_weight_)

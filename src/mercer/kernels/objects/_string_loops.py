@@ -366,6 +366,42 @@ def windows_block(a, a_starts, a_kinds, b, b_starts, b_kinds, k, mismatch, table
             )
 
 
+@compiled(inline=True)
+def _kind(x, z, base):
+    """0 for the same letter, 1 for different ones; powers of base if the first, the second or both are no letters."""
+    if x >= 0 and z >= 0:
+        return 0 if x == z else 1
+    if z >= 0:
+        return base
+    return base * base if x >= 0 else base * base * base
+
+
+@compiled()
+def mismatches_block(a, a_starts, b, b_starts, k, table, diagonal, out):
+    """out[i, j] = Σ table[Σ kinds of the characters] over runs of k characters of string i of a and j of b.
+
+    With ``diagonal``, out[i, 0] is the value of string i of both. Along a diagonal the sum of kinds gains one character
+    and loses one.
+    """
+    base = k + 1
+    for i in range(out.shape[0]):
+        s = a[a_starts[i] : a_starts[i + 1]]
+        for j in range(out.shape[1]):
+            place = i if diagonal else j
+            t = b[b_starts[place] : b_starts[place + 1]]
+            result = 0.0
+            for shift in range(k - t.shape[0], s.shape[0] - k + 1):
+                p, q = max(0, shift), max(0, -shift)
+                kinds = 0
+                for r in range(min(s.shape[0] - p, t.shape[0] - q)):
+                    kinds += _kind(s[p + r], t[q + r], base)
+                    if r >= k:
+                        kinds -= _kind(s[p + r - k], t[q + r - k], base)
+                    if r >= k - 1:
+                        result += table[kinds]
+            out[i, j] = result
+
+
 @compiled()
 def bit_planes(digits, starts, planes):
     """Set planes[i, b, w] to bit b of 64 digits of string i. The last plane marks where string i has known digits."""

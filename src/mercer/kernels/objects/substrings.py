@@ -13,8 +13,9 @@ import scipy.sparse as sp
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import as_objects
-from mercer.kernels.features import Csr, Matrix, Vector
+from mercer.kernels.features import Csr, Features, Matrix, Vector
 from mercer.kernels.objects.counts import Counted, CountKernel, Names
+from mercer.kernels.objects.mismatch_pairs import MismatchPairs
 from mercer.kernels.objects.string_base import Text, TextFeatures, TextKernel, check_flag, check_length, check_weights
 
 # k-grams are encoded as 64-bit integers below this
@@ -23,6 +24,8 @@ LARGEST_CODE = 1 << 62
 TABLE = 1 << 22
 # largest number of neighbouring k-grams in `Mismatch`: 24 bytes each, and as much again temporarily
 MOST_NEIGHBOURS = 1 << 25
+# up to so many neighbours of a k-gram, products of the lists are faster than comparing all pairs of k-grams
+LISTED_NEIGHBOURS = 1000
 
 
 class Grams(Names):
@@ -245,7 +248,8 @@ class Mismatch(CountKernel):
     """k(x, z) = Σ_u c_u(x) c_u(z), where c_u(x) counts the runs of k characters in x with at most m mismatches to u.
 
     The sum is over all strings u of k characters of the alphabet (Leslie, Eskin, Cohen, Weston & Noble 2004). A
-    character of x that is not in the alphabet differs from every character of u.
+    character of x that is not in the alphabet differs from every character of u. The strings u of each run are listed;
+    if they are too many, as with k = 5, m = 2 and amino acids, all pairs of runs are compared, in time |x| |z|.
 
     Parameters
     ----------
@@ -293,7 +297,35 @@ class Mismatch(CountKernel):
         letters = sorted(set().union(*as_objects(self, samples)))
         return replace(self, alphabet="".join(letters) or " ")
 
-    def count(self, samples: list[Any]) -> Counted:
+    def prepare(self, samples: Any, dtype: Any = np.float64) -> Any:
+        """The counts of each sample, or the encoded strings if runs have too many neighbours."""
+        return super().prepare(samples, dtype) if self._lists() else self._pairs().prepare(samples, dtype)
+
+    def block(self, a: Features, b: Features, out: Matrix | None = None) -> Matrix:
+        return self._pairs().block(a, b, out) if isinstance(b, TextFeatures) else super().block(a, b, out)
+
+    def diagonal(self, a: Features) -> Vector:
+        return self._pairs().diagonal(a) if isinstance(a, TextFeatures) else super().diagonal(a)
+
+    def triangle_rows(self, a: Features) -> int:
+        return self._pairs().triangle_rows(a) if isinstance(a, TextFeatures) else super().triangle_rows(a)
+
+    def _lists(self) -> bool:
+        """Whether neighbours are listed: few for each run, or few for all runs that there can be."""
+        letters = len(self._letters())
+        each = self._n_neighbours(letters)
+        return each <= LISTED_NEIGHBOURS or each * letters**self.k <= MOST_NEIGHBOURS
+
+    def _pairs(self) -> MismatchPairs:
+        assert self.alphabet is not None
+        return MismatchPairs(self.k, self.m, self.alphabet, self.normalize)
+
+    def _n_neighbours(self, letters: int) -> int:
+        """The number of strings with at most m mismatches to a run."""
+        return sum(comb(self.k, r) * (letters - 1) ** r for r in range(self.m + 1))
+
+    def _letters(self) -> Vector:
+        """The code points of the alphabet."""
         if self.alphabet is None:
             raise InvalidInputError(
                 f"{self!r} is not bound to samples: its alphabet depends on them. Use kernel.bind(samples) first."
@@ -304,6 +336,10 @@ class Mismatch(CountKernel):
                 f"{self!r} compares runs of {self.k} characters out of {len(letters)}, but at most 2^62 different runs "
                 "are supported. Choose a smaller k, or a smaller alphabet."
             )
+        return letters
+
+    def count(self, samples: list[Any]) -> Counted:
+        letters = self._letters()
         text = Text.of(samples, letters)
         # one extra character stands for all characters that are not in the alphabet
         foreign = np.append(letters, np.int32(-1))
@@ -317,7 +353,7 @@ class Mismatch(CountKernel):
 
     def _neighbours(self, runs: Grams, letters: Vector) -> tuple[Any, Grams]:
         """A sparse matrix with a row per run: 1 for every string of the alphabet with at most m mismatches to it."""
-        expected = len(runs) * sum(comb(self.k, r) * (len(letters) - 1) ** r for r in range(self.m + 1))
+        expected = len(runs) * self._n_neighbours(len(letters))
         if expected > MOST_NEIGHBOURS:
             raise InvalidInputError(
                 f"{self!r} would list {expected:,} strings within {self.m} mismatches of the {len(runs):,} runs of "
