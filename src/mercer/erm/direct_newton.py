@@ -30,8 +30,6 @@ from mercer.problems.solution import Status, TracePoint
 FLAT = 0.1
 # diagonals tried where rounding makes the Newton matrix indefinite, as shares of its own
 DIAGONALS = (0.0, 16.0 * EPS, 1e4 * EPS)
-# a step takes about so many factorisations of n × n matrices
-FACTORISATIONS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,14 +146,30 @@ def _length(factor: Factor, smooth: SmoothSum, w: Vector, b: Vector, step: tuple
     return max(zero_of(lambda t: (slope_at(t), goal), 1.0), 0.0)
 
 
-def as_result(gram: StoredGram, factor: Factor, smooth: SmoothSum, fits_intercept: bool, at: FactorPoint) -> NewtonResult:
+class FactorDual(NamedTuple):
+    """The dual point of w: the values Lw + b at the best b, KG for their gradient G, and G'KG = |L'G|²."""
+
+    values: Matrix
+    gradient: Matrix
+    K_gradient: Matrix
+    square: float
+
+    @classmethod
+    def of(cls, factor: Factor, smooth: SmoothSum, fits_intercept: bool, w: Vector, b: Vector) -> FactorDual:
+        f = (factor.L @ w)[:, None]
+        values = f + (smooth.best_intercept(f, b) if fits_intercept else b)
+        _, G = smooth.evaluate(values)
+        inner = factor.L.T @ G[:, 0]
+        return cls(values, G, (factor.L @ inner)[:, None], float(inner @ inner))
+
+
+def as_result(
+    gram: StoredGram, factor: Factor, smooth: SmoothSum, fits_intercept: bool, at: FactorPoint
+) -> NewtonResult:
     """The point as coefficients of the kernel expansion, with F = Kβ. The dual point is the gradient at Lw."""
-    f = (factor.L @ at.w)[:, None]
-    values = f + (smooth.best_intercept(f, at.b) if fits_intercept else at.b)
-    _, G = smooth.evaluate(values)
-    beta = factor.coefficients(at.w, G[:, 0])[:, None]
+    dual = FactorDual.of(factor, smooth, fits_intercept, at.w, at.b)
+    beta = factor.coefficients(at.w, dual.gradient[:, 0])[:, None]
     F = gram.product(beta)
     b = smooth.best_intercept(F, at.b) if fits_intercept else at.b
-    inner = factor.L.T @ G[:, 0]
-    K_gradient = (factor.L @ inner)[:, None]
-    return NewtonResult(beta, F, b, at.status, at.steps, at.trace, G, K_gradient, values, float(inner @ inner))
+    known = (dual.gradient, dual.K_gradient, dual.values, dual.square)
+    return NewtonResult(beta, F, b, at.status, at.steps, at.trace, *known)

@@ -67,7 +67,8 @@ def solve_smooth(
         thresholds = smooth.best_intercept(zero[:, None], np.zeros(1)) if fits_intercept else np.empty(0)
         proof = smooth_certificate(smooth, zero, zero, float(thresholds.sum()), None, fits_intercept, data.psd, of)
         return Solution(zero, zero, thresholds, clock.over() or Status.TIME_LIMIT, 0, clock.seconds, proof)
-    with one_blas_thread():
+    # losses and steps may overflow at extreme weights; the certificate then says so
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         gram = StoredGram.of(data, options)
         first = None if start is None or len(start) != data.n else start[:, None]
         few = max(PRODUCTS_EACH * data.n, FEWEST_PRODUCTS)
@@ -101,11 +102,13 @@ def _in_stages(
     gram: StoredGram, smooth: PairSum, fits_intercept: bool, options: Options, clock: Clock, before: NewtonResult
 ) -> NewtonResult:
     """The optimum by way of those of smaller C, with factored steps if the factor of K is small enough."""
-    factor = Factor.of(gram) if gram.n <= FACTOR_UP_TO and 32 * gram.n**2 <= options.budget else None
-    stages = _stages(gram, smooth)
-    if factor is not None and gram.n * len(factor.pivots) ** 2 <= LARGEST_FACTOR:
+    factor = factor_of(gram, options)
+    if factor is not None:
         point = FactorPoint(np.zeros(len(factor.pivots)), np.zeros(1), Status.CONVERGED, before.steps, before.trace)
-        for share in stages:
+        for share in _stages(gram, smooth):
+            # where rounding ends a stage, all later ones end as early: only the last one counts
+            if share < 1.0 and point.status is Status.STALLED:
+                continue
             tol = options.tol if share == 1.0 else STAGE_GAP
             part = smooth.scaled(share)
             point = descend_in_factor(factor, part, fits_intercept, point, tol, options.max_iter, clock)
@@ -113,8 +116,10 @@ def _in_stages(
                 break
         return as_result(gram, factor, smooth, fits_intercept, point)
     beta: Matrix | None = None
-    products, found = MOST_VALUES / gram.n**2, before
-    for share in stages:
+    products, found = MOST_VALUES / gram.n**2, before._replace(status=Status.CONVERGED)
+    for share in _stages(gram, smooth):
+        if share < 1.0 and found.status is Status.STALLED:
+            continue
         tol = options.tol if share == 1.0 else STAGE_GAP
         part, steps, trace = smooth.scaled(share), found.steps, found.trace
         found = newton(gram, part, fits_intercept, beta, tol, options.max_iter, clock, steps, products)
@@ -126,6 +131,14 @@ def _in_stages(
     b = smooth.best_intercept(found.F, found.intercept) if fits_intercept else found.intercept
     G = smooth.evaluate(found.F + b)[1]
     return found._replace(intercept=b, gradient=G, K_gradient=gram.product(G))
+
+
+def factor_of(gram: StoredGram, options: Options) -> Factor | None:
+    """The factor of K if it is small enough and K has one."""
+    if gram.n > FACTOR_UP_TO or 32 * gram.n**2 > options.budget:
+        return None
+    factor = Factor.of(gram)
+    return factor if factor is not None and gram.n * len(factor.pivots) ** 2 <= LARGEST_FACTOR else None
 
 
 def _stages(gram: StoredGram, smooth: PairSum) -> Iterator[float]:
@@ -156,7 +169,8 @@ def smooth_certificate(
     point is 0, whose value is minus L*(0): 0 for losses that are nonnegative.
     """
     loss, _ = smooth.evaluate((F + b)[:, None])
-    primal = 0.5 * float(beta @ F) + loss
+    energy = 0.5 * float(beta @ F)
+    primal = (abs(energy) if psd else energy) + loss  # β'Kβ may be negative by rounding
     if K_gradient is None:
         return finished(primal, 0.0, primal, np.inf, 0.0, of, "" if psd else NOT_PSD)
     if values is None:
@@ -167,6 +181,9 @@ def smooth_certificate(
     square, inner = float(G @ K_gradient) if square is None else square, float(G @ f)
     dual = value - inner - 0.5 * square
     size = abs(primal) + abs(value) + abs(inner) + abs(square)
+    if not dual >= 0.0 and psd:
+        # 0 is a better dual point
+        return finished(primal, 0.0, primal, float(np.abs(F + K_gradient).max(initial=0.0)), 0.0, of, "")
     gap = primal - dual
     violation = float(np.abs(F + K_gradient).max(initial=0.0))
     infeasibility = abs(float(G.sum())) if fits_intercept else 0.0
