@@ -1,12 +1,12 @@
-"""Newton's method for  ½|f|² + Σ C ℓ(f + b)  with factored steps, for problems on which conjugate gradients take too long.
+"""Newton's method for  ½|f|² + Σ C ℓ(f + b)  with factored steps, where conjugate gradients take too long.
 
 With a pivoted Cholesky factor K = LL' of rank m and w = L'β the problem is over m numbers:
 
     min over w, b   ½|w|² + Σ C ℓ(Lw + b),      (I + L'W̃L) d = −(w + L'G)
 
 where G is the gradient and W̃ the curvature without the direction that b takes up (`mercer.erm.truncated_newton`). The
-Cholesky factorisation of this matrix takes the same time whatever C is. Lw keeps digits that Kβ loses to coefficients of
-both signs, and the matrix is graded as L is, so that the small curvatures of a large C survive.
+Cholesky factorisation of this matrix takes the same time whatever C is. Lw keeps digits that Kβ loses to coefficients
+of both signs, and the matrix is graded as L is, so that the small curvatures of a large C survive.
 
 The duality gap is ½|w + L'G|². β with L'β = w follows at the end from a triangle of L.
 """
@@ -19,9 +19,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy import linalg
 
-from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sums import EPS, Curved, SmoothSum, zero_of
 from mercer.erm.truncated_newton import INDEFINITE, PATIENCE, ROUNDING, NewtonResult
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
@@ -40,7 +40,7 @@ class Factor:
     pivots: Vector
 
     @classmethod
-    def of(cls, gram: StoredGram) -> Factor | None:
+    def of(cls, gram: StoredMatrix) -> Factor | None:
         """The pivoted Cholesky factor of K; None if K is indefinite."""
         factored, order, rank, _ = linalg.lapack.dpstrf(gram.K.T, lower=1)
         L = np.empty((gram.n, rank))
@@ -164,7 +164,7 @@ class FactorDual(NamedTuple):
 
 
 def as_result(
-    gram: StoredGram, factor: Factor, smooth: SmoothSum, fits_intercept: bool, at: FactorPoint
+    gram: StoredMatrix, factor: Factor, smooth: SmoothSum, fits_intercept: bool, at: FactorPoint
 ) -> NewtonResult:
     """The point as coefficients of the kernel expansion, with F = Kβ. The dual point is the gradient at Lw."""
     dual = FactorDual.of(factor, smooth, fits_intercept, at.w, at.b)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sums import SmoothSum
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 
 def newton(
-    gram: StoredGram,
+    gram: StoredMatrix,
     smooth: SmoothSum,
     fits_intercept: bool,
     start: Matrix | None,
@@ -131,7 +131,7 @@ def newton(
 
 
 def _step(
-    gram: StoredGram,
+    gram: StoredMatrix,
     smooth: SmoothSum,
     f: Matrix,
     rho: Matrix,
@@ -200,6 +200,6 @@ def _search(
     return None
 
 
-def is_negative(gram: StoredGram, v: Matrix, square: float) -> bool:
+def is_negative(gram: StoredMatrix, v: Matrix, square: float) -> bool:
     """Whether v'Kv is negative beyond rounding: then K is indefinite, and the objective has no minimum."""
     return square < -INDEFINITE * float(np.abs(gram.diagonal).max(initial=0.0)) * float(np.vdot(v, v))

@@ -9,9 +9,9 @@ With G the gradient of L at f + b, the dual value at −G follows from Fenchel's
 For pairs this is Σ a − Σ a²/(4C) − ½|Σ a (φ(x_i) − φ(x_j))|² at a = 2C max(0, 1 − (f_i − f_j)) ≥ 0. With an intercept
 ΣG must be 0, which the best b makes it. G may be the gradient at any other values, too: those before rounding.
 
-Conjugate gradients suffice unless C is large. If they take too long, the steps are factored (`mercer.erm.direct_newton`),
-and C grows in stages: from the optimum of a smaller C few pairs begin or cease to be violated. Where no factor is small
-enough, conjugate gradients follow the same stages up to a limit of work.
+Conjugate gradients suffice unless C is large. If they take too long, the steps are factored
+(`mercer.erm.direct_newton`), and C grows in stages: from the optimum of a smaller C few pairs begin or cease to be
+violated. Where no factor is small enough, conjugate gradients follow the same stages up to a limit of work.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import numpy as np
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.certificate import rounded
 from mercer.erm.direct_newton import Factor, FactorPoint, as_result, descend_in_factor
-from mercer.erm.kernel_matrix import StoredGram, matrix_in_time
+from mercer.erm.kernel_matrix import matrix_in_time, stored_gram
 from mercer.erm.sums import SmoothSum
 from mercer.erm.truncated_newton import NewtonResult, newton
 from mercer.gram.operator import Data
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.ordering.pair_losses import PairSum
 from mercer.problems.clock import Clock
@@ -40,7 +41,6 @@ from mercer.problems.solution import (
     Status,
     finished,
 )
-
 
 # products with K after which steps are factored: for each sample, and at least
 PRODUCTS_EACH, FEWEST_PRODUCTS = 6, 500
@@ -69,7 +69,7 @@ def solve_smooth(
         return Solution(zero, zero, thresholds, clock.over() or Status.TIME_LIMIT, 0, clock.seconds, proof)
     # losses and steps may overflow at extreme weights; the certificate then says so
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        gram = StoredGram.of(data, options)
+        gram = stored_gram(data, options)
         first = None if start is None or len(start) != data.n else start[:, None]
         few = max(PRODUCTS_EACH * data.n, FEWEST_PRODUCTS)
         found = newton(gram, smooth, fits_intercept, first, options.tol, options.max_iter, clock, most_products=few)
@@ -99,7 +99,7 @@ def _certified(
 
 
 def _in_stages(
-    gram: StoredGram, smooth: PairSum, fits_intercept: bool, options: Options, clock: Clock, before: NewtonResult
+    gram: StoredMatrix, smooth: PairSum, fits_intercept: bool, options: Options, clock: Clock, before: NewtonResult
 ) -> NewtonResult:
     """The optimum by way of those of smaller C, with factored steps if the factor of K is small enough."""
     factor = factor_of(gram, options)
@@ -133,7 +133,7 @@ def _in_stages(
     return found._replace(intercept=b, gradient=G, K_gradient=gram.product(G))
 
 
-def factor_of(gram: StoredGram, options: Options) -> Factor | None:
+def factor_of(gram: StoredMatrix, options: Options) -> Factor | None:
     """The factor of K if it is small enough and K has one."""
     if gram.n > FACTOR_UP_TO or 32 * gram.n**2 > options.budget:
         return None
@@ -141,7 +141,7 @@ def factor_of(gram: StoredGram, options: Options) -> Factor | None:
     return factor if factor is not None and gram.n * len(factor.pivots) ** 2 <= LARGEST_FACTOR else None
 
 
-def _stages(gram: StoredGram, smooth: PairSum) -> Iterator[float]:
+def _stages(gram: StoredMatrix, smooth: PairSum) -> Iterator[float]:
     """The shares of C: growing, and 1 at the end."""
     largest = float((smooth.curvature(np.zeros((gram.n, 1))).diagonal * gram.diagonal).max())
     share = FIRST_CURVATURE / largest if largest > 0 else 1.0
@@ -165,8 +165,8 @@ def smooth_certificate(
 ) -> Certificate:
     """The certificate of f = Σ βᵢ k(xᵢ, ·) and b with F = Kβ; ``K_gradient`` is KG, with G the gradient at ``values``.
 
-    ``values`` are those at the best intercept for F if they are None, and ``square`` is G'KG. Without KG (None) the dual
-    point is 0, whose value is minus L*(0): 0 for losses that are nonnegative.
+    ``values`` are those at the best intercept for F if they are None, and ``square`` is G'KG. Without KG (None) the
+    dual point is 0, whose value is minus L*(0): 0 for losses that are nonnegative.
     """
     loss, _ = smooth.evaluate((F + b)[:, None])
     energy = 0.5 * float(beta @ F)

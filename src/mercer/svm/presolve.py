@@ -26,11 +26,11 @@ import scipy.sparse as sp
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.gram.operator import Data
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Csr, Vector
 from mercer.linear.central_path import Path, follow
 from mercer.linear.interior import least
 from mercer.linear.linear_plan import solve_linear
-from mercer.linear.linear_problem import Csr, LinearProblem, Rows
+from mercer.linear.linear_problem import LinearProblem, Rows
 from mercer.linear.linear_solution import LinearOptions
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.systems import weighted_gram

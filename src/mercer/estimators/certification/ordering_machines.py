@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.direct_newton import FactorDual
-from mercer.erm.kernel_matrix import StoredGram
+from mercer.erm.kernel_matrix import stored_gram
 from mercer.estimators.certification.kernel_machines import (
     FittedMachine,
     certify_problem,
@@ -94,18 +94,17 @@ def _certify_pairs(machine: FittedMachine, y: Any, weight: Vector) -> Certificat
     best = smooth.best_intercept(F[:, None], np.array([b])) if fits_intercept else np.zeros(1)
     gradient = smooth.evaluate((F + best)[:, None])[1][:, 0]
     K_gradient = machine.product(rows, gradient)
-    known = (smooth, beta, F, b)
-    proof = smooth_certificate(*known, K_gradient, fits_intercept, machine.data.psd, machine.kind.name)
+    whose = (fits_intercept, machine.data.psd, machine.kind.name)
+    proof = smooth_certificate(smooth, beta, F, b, K_gradient, *whose)
     if not proof.valid or proof.relative_gap <= float(estimator.tol):
         return proof
     # a large weight multiplies the rounding of Kβ: a factor of K keeps more digits
     options = Options(n_threads=machine.n_threads, budget=available_bytes() // 2)
     data = machine.data if len(rows) == machine.data.n else machine.data.take(rows)
     with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
-        factor = factor_of(StoredGram.of(data, options), options) if len(rows) <= CERTIFY_UP_TO else None
+        factor = factor_of(stored_gram(data, options), options) if len(rows) <= CERTIFY_UP_TO else None
         if factor is None:
             return proof
         dual = FactorDual.of(factor, smooth, fits_intercept, factor.L.T @ beta, np.array([b]))
-        better = (dual.K_gradient[:, 0], fits_intercept, machine.data.psd, machine.kind.name, dual.values, dual.square)
-        other = smooth_certificate(*known, *better)
+        other = smooth_certificate(smooth, beta, F, b, dual.K_gradient[:, 0], *whose, dual.values, dual.square)
     return other if other.valid and other.gap <= proof.gap else proof

@@ -53,8 +53,8 @@ class SVDD(OutlierMixin, KernelMachine):  # type: ignore[misc]
         Weight of the loss, instead of nu. The values C * sample_weight of the positive samples must sum to at least 1.
     kernel, degree, gamma, coef0 : as in ``SVC``.
     tol : float, default=1e-5
-        The largest violation of the optimality conditions, in units of half a squared distance; where samples are closer
-        together than 1, relative to their squared distances.
+        The largest violation of the optimality conditions, in units of half a squared distance; where samples are
+        closer together than 1, relative to their squared distances.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
 
