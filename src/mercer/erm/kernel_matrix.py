@@ -1,55 +1,26 @@
-"""The stored kernel matrix of a problem and its products."""
+"""The stored kernel matrix of a problem: memory and time for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
-from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import Loan
-from mercer.gram.operator import Data, check_finite
+from mercer.gram.operator import Data
+from mercer.gram.products import StoredMatrix
 from mercer.kernels import Precomputed
-from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
 
-# up to so many columns, products one by one, which read one triangle of the matrix; more share one pass over all of it
-BY_COLUMN = 5
-# rows from which threads share a product
-THREADS_FROM = 1000
 
-
-class StoredGram:
-    """K in float64. Call its products with BLAS limited to one thread: it uses threads of its own."""
-
-    def __init__(self, K: Matrix, n_threads: int, loan: Loan | None = None) -> None:
-        self.K, self.n, self.n_threads, self._loan = K, len(K), n_threads, loan
-        self.diagonal: Vector = K.diagonal().copy()
-        check_finite(self.diagonal)
-
-    @classmethod
-    def of(cls, data: Data, options: Options) -> StoredGram:
-        """The kernel matrix of the samples, if it fits into the budget."""
-        check_room(data.n, options.budget)
-        loan = Loan(data.n**2, np.dtype(np.float64))
-        K = data.matrix(np.float64, options.n_threads, loan.array.reshape(data.n, data.n))
-        return cls(K, options.n_threads, loan)
-
-    def product(self, V: Matrix) -> Matrix:
-        """K V."""
-        if V.shape[1] <= BY_COLUMN:
-            out = [linalg.blas.dsymv(1.0, self.K.T, np.ascontiguousarray(v)) for v in V.T]
-            return np.stack(out, axis=1)
-        result = np.empty(V.shape)
-
-        def part(start: int, stop: int) -> None:
-            np.matmul(self.K[start:stop], V, out=result[start:stop])
-
-        run_shares(part, self.n, self.n_threads if self.n >= THREADS_FROM else 1)
-        return result
+def stored_gram(data: Data, options: Options) -> StoredMatrix:
+    """The kernel matrix of the samples in float64, if it fits into the budget."""
+    check_room(data.n, options.budget)
+    loan = Loan(data.n**2, np.dtype(np.float64))
+    K = data.matrix(np.float64, options.n_threads, loan.array.reshape(data.n, data.n))
+    return StoredMatrix(K, options.n_threads, loan)
 
 
 def check_room(n: int, budget: int, copied: int = 0) -> None:

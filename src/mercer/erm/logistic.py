@@ -15,10 +15,10 @@ import numpy as np
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.certificate import LARGEST_ROUNDING, DualPoint, erm_certificate, rounded
 from mercer.erm.convex_losses import Logistic
-from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.penalties import SQUARED
 from mercer.erm.sums import OneFunction, SmoothSum, Softmax
 from mercer.erm.truncated_newton import NewtonResult, newton
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import (
@@ -42,7 +42,7 @@ def logistic_sum(codes: Vector, n_classes: int, weight: Vector) -> SmoothSum:
 
 
 def solve_logistic(
-    gram: StoredGram | None,
+    gram: StoredMatrix | None,
     smooth: SmoothSum,
     fits_intercept: bool,
     tol: float,

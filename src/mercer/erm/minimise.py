@@ -20,12 +20,13 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.certificate import DualPoint, erm_certificate
-from mercer.erm.kernel_matrix import StoredGram, matrix_in_time
+from mercer.erm.kernel_matrix import matrix_in_time, stored_gram
 from mercer.erm.multipliers import best_intercept, multipliers
 from mercer.erm.penalties import SQUARED
 from mercer.erm.sums import OneFunction
 from mercer.erm.truncated_newton import newton
 from mercer.gram.operator import Data
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, Squared
 from mercer.problems.clock import Clock
@@ -53,13 +54,13 @@ class Problem:
     ) -> None:
         self.data, self.loss, self.y, self.weight = data, loss, y, weight
         self.fits_intercept, self.options, self.clock = fits_intercept, options, clock
-        self._gram: StoredGram | None = None
+        self._gram: StoredMatrix | None = None
         self.steps = 0
 
-    def gram(self) -> StoredGram:
+    def gram(self) -> StoredMatrix:
         """The kernel matrix, computed once."""
         if self._gram is None:
-            self._gram = StoredGram.of(self.data, self.options)
+            self._gram = stored_gram(self.data, self.options)
         return self._gram
 
     def has_time(self) -> bool:

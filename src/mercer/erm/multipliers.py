@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from mercer.erm.convex_losses import called
-from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sums import BALANCED, Proximal, zero_of
 from mercer.erm.truncated_newton import NewtonResult, newton
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
@@ -32,7 +32,7 @@ SHARE = 0.1
 
 
 def multipliers(
-    gram: StoredGram,
+    gram: StoredMatrix,
     loss: Any,
     y: Vector,
     weight: Vector,

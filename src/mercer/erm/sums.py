@@ -35,6 +35,9 @@ class Curved(Protocol):
     def total(self) -> Matrix:
         """The sum of all matrices."""
 
+    def within(self, L: Matrix) -> Matrix:
+        """L'WL, for one function."""
+
 
 class Curvature(NamedTuple):
     """The second derivatives of a sum: ``weights`` for one function; ``weights`` and ``shares`` p for the softmax.
@@ -58,6 +61,11 @@ class Curvature(NamedTuple):
             return np.array([[self.weights.sum()]])
         weighted = self.weights[:, None] * self.shares
         return np.diag(weighted.sum(axis=0)) - self.shares.T @ weighted
+
+    def within(self, L: Matrix) -> Matrix:
+        """L'WL, for one function."""
+        scaled = np.sqrt(self.weights)[:, None] * L
+        return scaled.T @ scaled
 
 
 class SmoothSum(ABC):

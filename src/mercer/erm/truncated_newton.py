@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sums import SmoothSum
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Status, TracePoint
@@ -39,7 +39,11 @@ PATIENCE = 3
 
 
 class NewtonResult(NamedTuple):
-    """β, F = Kβ, b, how the run ended, and the gradient G with KG at this point, whose negative is dual feasible."""
+    """β, F = Kβ, b, how the run ended, and the gradient G with KG at this point, whose negative is dual feasible.
+
+    ``values`` are those at which G is the gradient if they are not F + b, ``square`` is G'KG if it is known better than
+    from KG, and ``products`` are those with K in all steps.
+    """
 
     beta: Matrix
     F: Matrix
@@ -49,18 +53,22 @@ class NewtonResult(NamedTuple):
     trace: list[TracePoint]
     gradient: Matrix
     K_gradient: Matrix
+    values: Matrix | None = None
+    square: float | None = None
+    products: int = 0
 
 
 class Step(NamedTuple):
-    """A step D of β, KD, and the step d of the intercepts that goes with it."""
+    """A step D of β, KD, the step d of the intercepts that goes with it, and the iterations that it took."""
 
     D: Matrix
     KD: Matrix
     d: Vector
+    iterations: int
 
 
 def newton(
-    gram: StoredGram,
+    gram: StoredMatrix,
     smooth: SmoothSum,
     fits_intercept: bool,
     start: Matrix | None,
@@ -68,15 +76,19 @@ def newton(
     max_iter: int,
     clock: Clock,
     steps: int = 0,
+    most_products: float = np.inf,
 ) -> NewtonResult:
-    """Minimise until the duality gap is at most ``tol`` times the primal value. ``steps`` were taken before."""
+    """Minimise until the duality gap is at most ``tol`` times the primal value. ``steps`` were taken before.
+
+    After so many products with K as ``most_products`` the run ends as if ``max_iter`` were reached.
+    """
     k = smooth.n_functions
     beta = np.zeros((gram.n, k)) if start is None else start.copy()
     b = np.zeros(k)
     if fits_intercept:
         beta -= beta.mean(axis=0)
     trace: list[TracePoint] = []
-    smallest, lowest, since = np.inf, np.inf, 0
+    smallest, lowest, since, products = np.inf, np.inf, 0, 0
     F = gram.product(beta) if beta.any() else np.zeros((gram.n, k))
     while True:
         if fits_intercept:
@@ -100,16 +112,18 @@ def newton(
         elif since >= PATIENCE:
             status = Status.STALLED
         else:
-            status = clock.over() or (Status.MAX_ITER if 0 <= max_iter <= steps else None)
+            enough = 0 <= max_iter <= steps or products >= most_products
+            status = clock.over() or (Status.MAX_ITER if enough else None)
         moved = None
         if status is None:
             size = max(gap / abs(primal), 0.0) if primal else 1.0
             forcing = max(min(FORCING, np.sqrt(size)), SHARE_OF_GOAL * np.sqrt(tol * abs(primal) / gap))
             step = _step(gram, smooth, F + b, rho, K_rho, fits_intercept, min(forcing, 0.5), clock)
+            products += step.iterations
             moved = _search(smooth, beta, F, b, step, energy, primal, -float(np.vdot(rho, step.KD)))
             status = Status.STALLED if moved is None else None
         if status is not None:
-            return NewtonResult(beta, F, b, status, steps, trace, G, -(F + K_rho))
+            return NewtonResult(beta, F, b, status, steps, trace, G, -(F + K_rho), products=products)
         assert moved is not None
         beta, b = moved
         F = gram.product(beta)
@@ -117,7 +131,7 @@ def newton(
 
 
 def _step(
-    gram: StoredGram,
+    gram: StoredMatrix,
     smooth: SmoothSum,
     f: Matrix,
     rho: Matrix,
@@ -140,7 +154,8 @@ def _step(
     r, Kr = rho.copy(), K_rho
     p, Kp = rho, K_rho
     left = first = float(np.vdot(r, Kr))
-    for _ in range(MOST_ITERATIONS):
+    iterations = 0
+    while iterations < MOST_ITERATIONS:
         Bp = p + curved(Kp)
         steepness = float(np.vdot(Kp, Bp))
         if not steepness > 0.0:
@@ -149,6 +164,7 @@ def _step(
         D += length * p
         KD += length * Kp
         r -= length * Bp
+        iterations += 1
         Kr = gram.product(r)
         now = float(np.vdot(r, Kr))
         # a negative square, by rounding or for an indefinite K, ends the search at the step so far
@@ -157,7 +173,7 @@ def _step(
         ratio, left = now / left, now
         p, Kp = r + ratio * p, Kr + ratio * Kp
     d = np.zeros(rho.shape[1]) if inverse is None else -(inverse @ W.apply(KD).sum(axis=0))
-    return Step(D, KD, d)
+    return Step(D, KD, d, iterations)
 
 
 def _search(
@@ -171,7 +187,7 @@ def _search(
     slope: float,
 ) -> tuple[Matrix, Vector] | None:
     """The point along the step with a sufficiently lower primal value; None if there is none beyond rounding."""
-    D, KD, d = step
+    D, KD, d, _ = step
     crossed, square = float(np.vdot(beta, KD)), float(np.vdot(D, KD))
     length = 1.0
     while length >= SHORTEST:
@@ -184,6 +200,6 @@ def _search(
     return None
 
 
-def is_negative(gram: StoredGram, v: Matrix, square: float) -> bool:
+def is_negative(gram: StoredMatrix, v: Matrix, square: float) -> bool:
     """Whether v'Kv is negative beyond rounding: then K is indefinite, and the objective has no minimum."""
     return square < -INDEFINITE * float(np.abs(gram.diagonal).max(initial=0.0)) * float(np.vdot(v, v))

@@ -280,12 +280,16 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
             Status.MAX_ITER: self._too_few_iterations(scale),
             Status.TIME_LIMIT: f"Solver terminated early (time_limit={self.time_limit} s).  {scale}",
             Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
-        }.get(status, f"Solver stopped where rounding allows no further progress.  {scale}")
+        }.get(status, self._no_progress(scale))
         warn_user(message + reached, ConvergenceWarning)
 
     def _too_few_iterations(self, advice: str) -> str:
         """scikit-learn's words for a run that max_iter has ended."""
         return f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
+
+    def _no_progress(self, advice: str) -> str:
+        """The words for a run that rounding has ended."""
+        return f"Solver stopped where rounding allows no further progress.  {advice}"
 
 
 class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
 
-from mercer.erm.kernel_matrix import StoredGram, check_room, matrix_in_time
+from mercer.erm.kernel_matrix import check_room, matrix_in_time, stored_gram
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
 from mercer.estimators.base import LabelsMixin, keep_parameters
@@ -126,7 +126,7 @@ class KernelLogisticRegression(LabelsMixin, LossMinimiser):
         start = getattr(self, "_warm", None) if self.warm_start else None
         if start is not None and start.shape != (smooth.n, smooth.n_functions):
             start = None
-        gram = StoredGram.of(part, options) if matrix_in_time(part, options, clock) else None
+        gram = stored_gram(part, options) if matrix_in_time(part, options, clock) else None
         known = (bool(self.fit_intercept), options.tol, options.max_iter, clock)
         solution = solve_logistic(gram, smooth, *known, start, part.psd)
         self._warm = solution.beta if self.warm_start else None

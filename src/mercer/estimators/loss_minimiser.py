@@ -76,6 +76,9 @@ class LossMinimiser(KernelMachine):
     def _too_few_iterations(self, advice: str) -> str:
         return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol, or lower C.  {advice}"
 
+    def _no_progress(self, advice: str) -> str:
+        return f"Solver stopped where rounding allows no further progress: lower C, or raise tol.  {advice}"
+
     def _warn_unfinished(self) -> None:
         if Status.INDEFINITE not in self._statuses:
             super()._warn_unfinished()

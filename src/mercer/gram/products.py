@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
+from scipy import linalg
 
+from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_shares
 from mercer.gram.memory import Loan, available_bytes, budget_bytes
 from mercer.gram.operator import GramOperator, check_finite, prepare_columns, product
@@ -18,6 +20,10 @@ THREADS_FROM = 1000
 SHARE_OF_MEMORY = 0.4
 # rows of a stored matrix that are multiplied together, and the number of columns
 ROWS, MOST_COLUMNS = 64, 64
+# from so many rows the matrix is read from memory, and register tiles are quicker than BLAS
+TILES_FROM = 1500
+# up to so many columns products are taken one by one, which reads one triangle: of small and of large matrices
+BY_COLUMN, BY_COLUMN_FROM_MEMORY = 5, 3
 
 _LINEAR = Linear()
 
@@ -42,7 +48,7 @@ class Products(Protocol):
 
 
 class StoredMatrix:
-    """K in memory, which may be lent (`Loan`)."""
+    """A symmetric K in float64 in memory, which may be lent (`Loan`)."""
 
     def __init__(self, K: Matrix, n_threads: int, loan: Loan | None = None) -> None:
         self.K, self.n, self.n_threads, self._loan = K, len(K), n_threads, loan
@@ -112,14 +118,30 @@ class FactorMatrix:
 
 
 def stored_product(K: Matrix, V: Matrix, n_threads: int) -> Matrix:
-    """K V for a stored K in float64, its rows shared among threads.
+    """K V for a stored symmetric K in float64: column by column, by BLAS or by register tiles, whichever is quickest.
 
-    Register tiles of the linear kernel take the time of reading K for up to 16 columns, BLAS up to twice as long.
+    The rows are shared among threads, unless columns are taken one by one.
     """
-    if V.shape[1] > MOST_COLUMNS:
-        parts = [stored_product(K, V[:, c : c + MOST_COLUMNS], n_threads) for c in range(0, V.shape[1], MOST_COLUMNS)]
-        return np.concatenate(parts, axis=1)
-    result = np.empty((len(K), V.shape[1]))
+    n, columns = V.shape
+    with one_blas_thread():
+        if columns <= (BY_COLUMN if n < TILES_FROM else BY_COLUMN_FROM_MEMORY):
+            out = [linalg.blas.dsymv(1.0, K.T, np.ascontiguousarray(v, dtype=np.float64)) for v in V.T]
+            return np.stack(out, axis=1) if out else np.zeros(V.shape)
+        if n < TILES_FROM:
+            result = np.empty(V.shape)
+
+            def part(start: int, stop: int) -> None:
+                np.matmul(K[start:stop], V, out=result[start:stop])
+
+            run_shares(part, n, n_threads if n >= THREADS_FROM else 1)
+            return result
+        steps = range(0, columns, MOST_COLUMNS)
+        return np.concatenate([_tiled_product(K, V[:, c : c + MOST_COLUMNS], n_threads) for c in steps], axis=1)
+
+
+def _tiled_product(K: Matrix, V: Matrix, n_threads: int) -> Matrix:
+    """K V for few columns by tiles of the linear kernel, which take the time of reading K for up to 16 columns."""
+    result = np.empty(V.shape)
     columns = VectorFeatures(np.ascontiguousarray(V.T, dtype=np.float64), np.float64)
     prepare_columns(columns)
 
@@ -128,7 +150,7 @@ def stored_product(K: Matrix, V: Matrix, n_threads: int) -> Matrix:
             last = min(first + ROWS, stop)
             _LINEAR.block(VectorFeatures(K[first:last], np.float64), columns, result[first:last])
 
-    run_shares(part, len(K), n_threads if len(K) >= THREADS_FROM else 1)
+    run_shares(part, len(K), n_threads)
     return result
 
 

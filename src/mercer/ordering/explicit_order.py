@@ -53,7 +53,9 @@ def solve_explicit(
         merged = replace(loss, merged=tuple(group_of.tolist()))
         left = replace(options, max_iter=max(0, options.max_iter - steps)) if options.max_iter >= 0 else options
         solution = solve_problem(data, merged, y, weight, True, left, clock, start)
-        steps, trace, start = steps + solution.steps, trace + solution.trace, solution.beta
+        steps, trace = steps + solution.steps, trace + solution.trace
+        # the method over features of a linear kernel has no use for a start, and would not be chosen
+        start = None if solution.plan is not None and solution.plan.presolve == "features" else solution.beta
         following = _regroup(group_of, solution, merged, y, options.tol)
         ended = solution.status is not Status.CONVERGED
         if ended or tuple(following.tolist()) in seen:

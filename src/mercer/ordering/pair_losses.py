@@ -8,12 +8,22 @@ it is not (Van Belle et al. 2011; Pölsterl, Navab & Katouzian, ECML PKDD 2015).
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 
 from mercer.erm.sums import SmoothSum
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses.thresholds import lowest_quadratic
 from mercer.ordering.pair_order import Intervals, PairOrder
+
+# up to so many pairs per sample sums over them are taken one by one: cumulative sums lose the digits of small losses
+FEW_PAIRS = 4
+
+
+def are_few(parts: list[Intervals], n: int) -> bool:
+    """Whether the pairs are so few that sums over them are taken one by one."""
+    return sum(part.n_pairs for part in parts) <= FEW_PAIRS * n
 
 
 class PairCurvature:
@@ -22,16 +32,16 @@ class PairCurvature:
     def __init__(self, pairs: list[Intervals], C: float, weight: Vector, own: Vector) -> None:
         self._pairs, self._C, self._weight = pairs, C, weight
         self._own = own
-        self._diagonal = own.copy()
+        self.diagonal = own.copy()
         for part in pairs:
-            self._diagonal[part.high] += 2.0 * C * weight[part.high] * part.over_partners(weight)
-            self._diagonal[part.order] += 2.0 * C * weight[part.order] * part.over_high(weight[part.high])
+            self.diagonal[part.high] += 2.0 * C * weight[part.high] * part.over_partners(weight)
+            self.diagonal[part.order] += 2.0 * C * weight[part.order] * part.over_high(weight[part.high])
 
     def apply(self, V: Matrix) -> Matrix:
         """W V."""
         v = V[:, 0]
         weighted = self._weight * v
-        out = self._diagonal * v
+        out = self.diagonal * v
         for part in self._pairs:
             out[part.high] -= 2.0 * self._C * self._weight[part.high] * part.over_partners(weighted)
             out[part.order] -= 2.0 * self._C * self._weight[part.order] * part.over_high(weighted[part.high])
@@ -40,6 +50,25 @@ class PairCurvature:
     def total(self) -> Matrix:
         """1'W1: a constant changes no difference."""
         return np.array([[self._own.sum()]])
+
+    def within(self, L: Matrix) -> Matrix:
+        """L'WL: one row L_i − L_j for each pair if there are few; they keep the digits that W L would lose."""
+        if are_few(self._pairs, len(L)):
+            own = np.flatnonzero(self._own)
+            rows = [np.sqrt(self._own[own])[:, None] * L[own]]
+            for part in self._pairs:
+                i, j = part.pairs()
+                rows.append(np.sqrt(2.0 * self._C * self._weight[i] * self._weight[j])[:, None] * (L[i] - L[j]))
+            B = np.concatenate(rows)
+            return B.T @ B
+        # −W without its diagonal is one-sided here: the other side of each pair is the transpose
+        one_sided = np.zeros_like(L)
+        weighted = self._weight[:, None] * L
+        for part in self._pairs:
+            one_sided[part.high] += 2.0 * self._C * self._weight[part.high][:, None] * part.over_partners(weighted)
+        crossed = L.T @ one_sided
+        scaled = np.sqrt(self.diagonal)[:, None] * L
+        return scaled.T @ scaled - crossed - crossed.T
 
 
 class PairSum(SmoothSum):
@@ -66,6 +95,12 @@ class PairSum(SmoothSum):
         self._y = np.zeros(self.n) if y is None else y
         self._censored = np.zeros(self.n, bool) if censored is None else censored
 
+    def scaled(self, factor: float) -> PairSum:
+        """The same sum times a factor."""
+        part = copy(self)
+        part.C, part._own = factor * self.C, factor * self._own
+        return part
+
     def _pairs(self, f: Vector) -> list[Intervals]:
         return self.order.intervals(f, 1.0) if self.C > 0 else []
 
@@ -78,9 +113,17 @@ class PairSum(SmoothSum):
         w, residual = self.weight, self._residual(f)
         value = float(self._own @ residual**2)
         gradient = -2.0 * self._own * residual
+        parts = self._pairs(f)
+        if are_few(parts, self.n):
+            for part in parts:
+                i, j = part.pairs()
+                pull = 2.0 * self.C * w[i] * w[j] * (1.0 - (f[i] - f[j]))
+                value += 0.5 * float(pull @ (1.0 - (f[i] - f[j])))
+                gradient += np.bincount(j, pull, self.n) - np.bincount(i, pull, self.n)
+            return value, gradient[:, None]
         # sums of squares as differences of cumulative sums lose fewer digits near 0
         g = f - np.median(f)
-        for part in self._pairs(f):
+        for part in parts:
             i, j = part.high, part.order
             count, first = part.over_partners(w), part.over_partners(w * g)
             gap = 1.0 - g[i]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Matrix, Vector
 
 
 class Level(NamedTuple):
@@ -37,9 +37,10 @@ class Intervals(NamedTuple):
     start: Vector
     stop: Vector
 
-    def over_partners(self, values: Vector) -> Vector:
-        """Σ values_j over the partners j of each high sample."""
-        total = np.concatenate([[0.0], np.cumsum(values[self.order])])
+    def over_partners(self, values: Matrix) -> Matrix:
+        """Σ values_j over the partners j of each high sample; ``values`` may have several columns."""
+        total = np.zeros((len(self.order) + 1, *values.shape[1:]))
+        np.cumsum(values[self.order], axis=0, out=total[1:])
         return total[self.stop] - total[self.start]
 
     def over_high(self, values: Vector) -> Vector:
@@ -49,6 +50,18 @@ class Intervals(NamedTuple):
             self.stop, weights=values, minlength=n
         )
         return np.cumsum(change)[:-1]
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs in all intervals."""
+        return int((self.stop - self.start).sum())
+
+    def pairs(self) -> tuple[Vector, Vector]:
+        """The samples i and j of all pairs, one by one."""
+        count = self.stop - self.start
+        ends = np.cumsum(count)
+        place = np.arange(int(count.sum())) + np.repeat(self.start - (ends - count), count)
+        return np.repeat(self.high, count), self.order[place]
 
 
 class PairOrder:

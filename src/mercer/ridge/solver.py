@@ -275,6 +275,8 @@ class _Stored:
         kept = np.abs(values + alpha) > rounding
         inside = vectors.T @ B
         X = vectors[:, kept] @ (inside[kept] / (values[kept] + alpha)[:, None])
+        if mean is not None:
+            X = _centred(X, mean)  # Σβ = 0 to rounding
         point = TracePoint(clock.seconds, 1, 0.0, np.nan, len(B))
         clock.report(point)
         if values[0] < -rounding:

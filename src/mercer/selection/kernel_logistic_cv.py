@@ -14,11 +14,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, available_if, num_samples
-from mercer.erm.kernel_matrix import StoredGram, check_room
+from mercer.erm.kernel_matrix import check_room
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
 from mercer.estimators.base import keep_parameters
 from mercer.estimators.kernel_logistic import KernelLogisticRegression
+from mercer.gram.products import StoredMatrix
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
@@ -268,7 +269,7 @@ class LogisticEngine:
         used = np.flatnonzero(weight > 0)
         if len(np.unique(codes[used])) > 1:  # else there is nothing to learn
             rows = train[used]
-            gram = StoredGram(K[np.ix_(rows, rows)], self.options.n_threads)
+            gram = StoredMatrix(K[np.ix_(rows, rows)], self.options.n_threads)
             across, start = K[np.ix_(test, rows)], None
             for s, C in enumerate(settings):
                 smooth = logistic_sum(codes[used], len(search.classes_), C * weight[used])

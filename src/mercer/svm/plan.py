@@ -188,14 +188,14 @@ def plan_problem(data: Data, problem: DualProblem, options: Options, left: float
     """The plan of one quadratic program; ``left`` are the seconds until its time limit, ``begun`` if it has a start."""
     if options.plan is not None and options.plan.pairs is None:
         return options.plan
-    if not begun and over_features(data, data.n, problem.qp, options):
+    if not begun and over_features(data, problem.qp.n_vars, problem.qp, options):
         return Plan(data.n, "features", n_threads=options.n_threads, precision="float64")
     plan = plan_descent(data, problem.qp, options, left, begun)
     return replace(plan, presolve="merge") if _may_merge(data, problem) else plan
 
 
 def over_features(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
-    """Whether solving n of these samples over their features is possible and quicker than SMO."""
+    """Whether solving n of these samples, or copies of them, over their features is possible and quicker than SMO."""
     return can_use_features(data, qp, options) and n > max(
         FEATURES_FROM, FEATURES_FROM_EACH * data.samples.shape[1] - 1
     )
@@ -204,13 +204,18 @@ def over_features(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
 def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
     """Whether the problem can be solved over the features of a linear kernel.
 
-    There must not be too many features; the program must have at most one threshold, a zero sum and bounded boxes.
-    ``max_iter`` counts pair steps, so a limit excludes this route.
+    There must not be too many features; the program must have zero sums and bounded boxes, and the loss of copies of a
+    sample, which each have a threshold, one kink. ``max_iter`` counts pair steps, so a limit excludes this route.
     """
     if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
         return False
-    if qp.sample is not None or qp.sums.any() or qp.n_groups > 1 or qp.has_open_box:
+    if qp.sums.any() or qp.has_open_box:
         return False
+    if qp.sample is not None or qp.n_groups > 1:
+        # each copy gets a row of its own
+        copied = 8 * qp.n_vars * (data.samples.shape[1] + qp.n_groups)
+        if qp.l1.any() or qp.ridge.any() or copied > options.budget:
+            return False
     return bool(data.samples.shape[1] <= FEATURES_UP_TO)
 
 

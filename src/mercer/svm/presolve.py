@@ -11,6 +11,9 @@ method of `mercer.linear` takes a few dozen steps, whatever C. β follows from w
 1. a sample away from every kink of its loss has its β at a known bound;
 2. the others, about as many as there are features, keep the β of the interior point. It is corrected, in units of the
    room that each has in its box, so that X'β = w and Σβ = 0, or so that these samples lie at their kinks.
+
+Copies of samples with several thresholds (ordered classes) have one more feature for each threshold, 1 for its copies,
+whose weight is not penalised: then Σβ = 0 over each group, as for one intercept.
 """
 
 from __future__ import annotations
@@ -23,17 +26,18 @@ import scipy.sparse as sp
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.gram.operator import Data
-from mercer.kernels.features import Vector
+from mercer.kernels.features import Csr, Vector
+from mercer.linear.central_path import Path, follow
 from mercer.linear.interior import least
 from mercer.linear.linear_plan import solve_linear
 from mercer.linear.linear_problem import LinearProblem, Rows
-from mercer.linear.linear_solution import LinearOptions, LinearSolution
+from mercer.linear.linear_solution import LinearOptions
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.systems import weighted_gram
-from mercer.losses.base import Index
+from mercer.losses.base import BoxQP, Index
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, Survey, survey
-from mercer.problems.solution import FEASIBILITY, Options, Solution
+from mercer.problems.solution import FEASIBILITY, Options, Solution, TracePoint
 from mercer.svm.plan import FACE_UP_TO, MERGED_SHARE
 
 # relative rounding error of sums of bounds
@@ -152,39 +156,81 @@ def solve_over_features(
 
     w is found to the relative ``gap``; β is corrected at most so many times by each of two methods.
     """
-    rows = Rows.of(data.own_samples())
-    linear = LinearProblem(rows, problem.loss, problem.y, problem.weight, problem.intercept)
-    asked = LinearOptions(tol=gap, n_threads=options.n_threads, budget=options.budget)
+    samples = Rows.of(data.own_samples())
+    qp = problem.qp
     with np.errstate(over="ignore", invalid="ignore"):
-        solution = solve_linear("auto", linear, asked, clock)
-        if not (np.isfinite(solution.w).all() and np.isfinite(solution.beta).all()):
+        if qp.sample is None and qp.n_groups <= 1:
+            linear = LinearProblem(samples, problem.loss, problem.y, problem.weight, problem.intercept)
+            asked = LinearOptions(tol=gap, n_threads=options.n_threads, budget=options.budget)
+            solution = solve_linear("auto", linear, asked, clock)
+            rows, weights = samples, solution.w
+            if problem.intercept:
+                rows, weights = Rows(samples.X, 1.0), np.append(weights, solution.intercept)
+            beta, steps = solution.beta, solution.n_iter
+        else:
+            rows = _copies(samples, qp)
+            path = _follow_copies(rows, qp, gap, options.n_threads, clock)
+            weights, beta, steps = path.w, path.beta, path.n_iter
+        if not (np.isfinite(weights).all() and np.isfinite(beta).all()):
             return None
-        recovery = DualRecovery(linear, solution, AT_KINK * options.tol, options.n_threads)
+        recovery = DualRecovery(samples, rows, qp, weights, beta, AT_KINK * options.tol, options.n_threads)
         for improve in (recovery.to_weights, recovery.to_kinks):
             for _ in range(corrections):
                 if recovery.point.violation <= options.tol:
                     break
                 improve()
-    return recovery.point._replace(steps=solution.n_iter) if np.isfinite(recovery.point.F).all() else None
+    return recovery.point._replace(steps=steps) if np.isfinite(recovery.point.F).all() else None
+
+
+def _copies(samples: Rows, qp: BoxQP) -> Rows:
+    """The rows of the variables, each that of its sample with a 1 for its threshold."""
+    sample = np.arange(samples.n) if qp.sample is None else qp.sample
+    thresholds = np.eye(qp.n_groups)[qp.group]
+    if isinstance(samples.X, Csr):
+        X = sp.csr_matrix((samples.X.data, samples.X.indices, samples.X.indptr), samples.X.shape)
+        return Rows.of(sp.hstack([X[sample], sp.csr_matrix(thresholds)], format="csr"))
+    return Rows.of(np.hstack([samples.X[sample], thresholds]))
+
+
+def _follow_copies(rows: Rows, qp: BoxQP, gap: float, n_threads: int, clock: Clock) -> Path:
+    """The central path of the copies whose boxes are not empty; thresholds are not penalised."""
+    q = np.ones(rows.d)
+    q[rows.d - qp.n_groups :] = 0.0
+    used = np.flatnonzero(qp.lower < qp.upper)
+
+    def over(path: Path) -> bool:
+        relative = path.gap / max(abs(path.primal), np.finfo(np.float64).tiny)
+        clock.report(TracePoint(clock.seconds, path.n_iter, relative, path.primal - path.gap, rows.n))
+        return clock.over() is not None
+
+    with one_blas_thread():
+        known = (rows.take(used), qp.take(used, None), q, np.zeros(rows.d))
+        path = follow(*known, tol=gap, n_threads=n_threads, over=over)
+    beta = np.zeros(rows.n)
+    beta[used] = path.beta
+    return replace(path, beta=beta)
 
 
 class DualRecovery:
     """Recovers β from w: at a bound, except for samples within ``width`` of a kink.
 
+    ``rows`` are those of the variables, with a feature for each threshold; ``weights`` are w and the thresholds.
     ``point`` is the best β so far.
     """
 
-    def __init__(self, problem: LinearProblem, solution: LinearSolution, width: float, n_threads: int) -> None:
-        self.rows, self.qp, self.intercept = problem.rows, problem.qp, problem.intercept
-        self.w, self.n_threads = solution.w, n_threads
-        qp = self.qp
-        t = qp.linear - self.rows.dot(self.w, n_threads) - solution.intercept
+    def __init__(
+        self, samples: Rows, rows: Rows, qp: BoxQP, weights: Vector, beta: Vector, width: float, n_threads: int
+    ) -> None:
+        self.samples, self.rows, self.qp, self.n_threads = samples, rows, qp, n_threads
+        # X'β = w, and the sum of each group is 0
+        self.goal = np.where(np.arange(rows.d) < samples.d, weights, 0.0)
+        t = qp.linear - self.rows.dot(weights, n_threads)
         inside = (qp.ridge > 0) | (np.abs(np.abs(t) - qp.l1) <= width)
         # near the kink at t = ±l1, β has the sign of t: a β of 1e-9 with the other sign would violate by 2 l1
         apart = qp.l1 > width
         self.lower = np.where(apart & (t > 0), np.maximum(qp.lower, 0.0), qp.lower)
         self.upper = np.where(apart & (t < 0), np.minimum(qp.upper, 0.0), qp.upper)
-        beta = np.where(inside, np.clip(solution.beta, self.lower, self.upper), ends_of(qp, t))
+        beta = np.where(inside, np.clip(beta, self.lower, self.upper), ends_of(qp, t))
         beta[qp.lower == qp.upper] = 0.0
         # variables that may move: inside the box and off the kink at 0
         self.free: Index = np.flatnonzero(inside & (beta > qp.lower) & (beta < qp.upper) & (beta != 0))
@@ -192,16 +238,13 @@ class DualRecovery:
         self.point = self._balanced(beta)
 
     def to_weights(self) -> None:
-        """Correct the free β so that X'β = w and Σβ = 0, as nearly as they can."""
-        part = Rows(self.part.X, 1.0) if self.intercept else self.part
-        missing = self.w - self.rows.tdot(self.point.beta, self.n_threads)
-        if self.intercept:
-            missing = np.append(missing, -self.point.beta.sum())
+        """Correct the free β so that X'β = w and the sums are 0, as nearly as they can."""
+        missing = self.goal - self.rows.tdot(self.point.beta, self.n_threads)
         room = self._room()
         with one_blas_thread():
-            G = weighted_gram(part, room**2, self.n_threads)
+            G = weighted_gram(self.part, room**2, self.n_threads)
             x = least(G, missing)
-        self._move(room**2 * part.dot(x, self.n_threads))
+        self._move(room**2 * self.part.dot(x, self.n_threads))
 
     def to_kinks(self) -> None:
         """Newton's step on the face: put all free samples at their kinks; w follows from β."""
@@ -209,17 +252,16 @@ class DualRecovery:
         if not 0 < m <= FACE_UP_TO:
             return
         qp, free, beta = self.qp, self.free, self.point.beta[self.free]
-        t = qp.linear[free] - self.point.F[free] - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
+        F = qp.at_variables(self.point.F)[free]
+        t = qp.linear[free] - F - qp.ridge[free] * beta - qp.l1[free] * np.sign(beta)
         room = self._room()
-        X = self.part.dense() * room[:, None]
-        M = np.zeros((m + self.intercept, m + self.intercept))
+        X, thresholds = np.split(self.part.dense() * room[:, None], [self.samples.d], axis=1)
+        M = np.zeros((m + qp.n_groups, m + qp.n_groups))
         with one_blas_thread():
             M[:m, :m] = X @ X.T
             M[np.arange(m), np.arange(m)] += qp.ridge[free] * room**2
-            rest = room * t
-            if self.intercept:
-                M[:m, m] = M[m, :m] = room
-                rest = np.append(rest, -self.point.beta.sum())
+            M[:m, m:], M[m:, :m] = thresholds, thresholds.T
+            rest = np.append(room * t, -qp.group_sums(self.point.beta))
             size = np.sqrt(np.maximum(np.abs(np.diag(M)), np.abs(M).max(axis=1) ** 2))
             size[size == 0] = 1.0
             try:
@@ -244,11 +286,14 @@ class DualRecovery:
             self.point = moved
 
     def _balanced(self, beta: Vector) -> DualPoint:
-        """The point of β, after a correction of its sum. Edits beta."""
-        if self.intercept and len(self.free):
+        """The point of β, after a correction of its sums. Edits beta."""
+        qp = self.qp
+        for g in range(qp.n_groups):
             # the variables with the most room take up the rounding of the sum
-            room = np.minimum(beta - self.lower, self.upper - beta)[self.free]
-            for v in self.free[np.argsort(-np.minimum(room, np.abs(beta[self.free])))[:BALANCED_BY]]:
-                beta[v] = np.clip(beta[v] - beta.sum(), self.lower[v], self.upper[v])
-        F = self.rows.dot(self.rows.tdot(beta, self.n_threads), self.n_threads)
-        return DualPoint(beta, F, 0, survey(self.qp, beta, F))
+            free = self.free if qp.n_groups == 1 else self.free[qp.group[self.free] == g]
+            room = np.minimum(beta - self.lower, self.upper - beta)[free]
+            for v in free[np.argsort(-np.minimum(room, np.abs(beta[free])))[:BALANCED_BY]]:
+                beta[v] = np.clip(beta[v] - qp.group_sums(beta)[g], self.lower[v], self.upper[v])
+        of_samples = qp.at_samples(beta, self.samples.n)
+        F = self.samples.dot(self.samples.tdot(of_samples, self.n_threads), self.n_threads)
+        return DualPoint(beta, F, 0, survey(qp, beta, F))

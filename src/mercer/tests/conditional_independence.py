@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix
 from mercer.tests.null_distribution import KernelTestResult, NullDistribution, result_of
-from mercer.tests.sample_grams import bound_kernel, centred_matrix, check_draws, check_pairs, gram_of, samples_of
+from mercer.tests.sample_grams import bound_kernel, centred_matrix, check_draws, check_same_length, gram_of, samples_of
 from mercer.validation import thread_count
 
 # eigenvalues below this share of the largest are left out of the null distribution
@@ -91,7 +91,7 @@ def conditional_independence_test(
         samples_of(name, value, kernel, 6)
         for name, value, kernel in zip(("X", "Y", "Z"), (X, Y, Z), kernels, strict=True)
     ]
-    n = check_pairs(X=samples[0], Y=samples[1], Z=samples[2])
+    n = check_same_length(X=samples[0], Y=samples[1], Z=samples[2])
     bound = tuple(bound_kernel(kernel, value) for kernel, value in zip(kernels, samples, strict=True))
     threads = thread_count(n_jobs)
     K, L, M = (gram_of(kernel, value, threads, False).dense() for kernel, value in zip(bound, samples, strict=True))

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from mercer.kernels.features import Vector
 from mercer.tests.null_distribution import KernelTestResult, NullDistribution, result_of
-from mercer.tests.sample_grams import Gram, bound_kernel, check_draws, check_pairs, gram_of, samples_of
+from mercer.tests.sample_grams import Gram, bound_kernel, check_draws, check_same_length, gram_of, samples_of
 from mercer.validation import thread_count
 
 # multiplications of a product that take as long as one entry of a permuted matrix
@@ -70,7 +70,7 @@ def hsic_test(
     """
     n_permutations = check_draws(null, ("permutation", "gamma"), n_permutations)
     X, Y = samples_of("X", X, kernel_x, 6), samples_of("Y", Y, kernel_y, 6)
-    n = check_pairs(X=X, Y=Y)
+    n = check_same_length(X=X, Y=Y)
     bound = bound_kernel(kernel_x, X), bound_kernel(kernel_y, Y)
     K, L = (gram_of(kernel, samples, thread_count(n_jobs)) for kernel, samples in zip(bound, (X, Y), strict=True))
     K, Lc = matched(K.centred(), L.centred())

@@ -48,7 +48,7 @@ def samples_of(name: str, samples: Any, kernel: Any, smallest: int) -> Any:
     return found
 
 
-def check_pairs(**samples: Any) -> int:
+def check_same_length(**samples: Any) -> int:
     """The common number of samples; raise if they differ."""
     sizes = {name: num_samples(value) for name, value in samples.items()}
     if len(set(sizes.values())) > 1:

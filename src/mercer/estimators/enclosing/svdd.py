@@ -27,6 +27,8 @@ from mercer.validation import call_kernel, is_pairwise
 
 # samples whose k(x, x) is computed at once; of a kernel function, whose whole block is computed for it
 BATCH, FUNCTION_BATCH = 8192, 256
+# samples from which the spread of all is estimated
+SPREAD_FROM = 64
 # a radius that leaves a larger relative gap is computed anew
 SHARP = 1e-5
 # diagonals of a kernel matrix that differ by this share of the largest count as equal
@@ -51,7 +53,8 @@ class SVDD(RegionMixin, KernelMachine):
         Weight of the loss, instead of nu. The values C * sample_weight of the positive samples must sum to at least 1.
     kernel, degree, gamma, coef0 : as in ``SVC``.
     tol : float, default=1e-5
-        The largest violation of the optimality conditions, in units of half a squared distance.
+        The largest violation of the optimality conditions, in units of half a squared distance; where samples are
+        closer together than 1, relative to their squared distances.
     shrinking, cache_size, verbose, max_iter, n_jobs, time_limit, warm_start, precision, solver :
         As in ``SVC``.
 
@@ -163,6 +166,7 @@ class SVDD(RegionMixin, KernelMachine):
     def _run(
         self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
     ) -> Solution:
+        options = replace(options, tol=options.tol * min(1.0, spread_of(data)))
         solution = super()._run(data, loss, y, weight, options, clock, start)
         if solution.certificate.relative_gap <= SHARP:
             return solution
@@ -223,6 +227,16 @@ class SVDD(RegionMixin, KernelMachine):
         center = self.function_
         assert isinstance(center, RKHSFunction)
         return center
+
+
+def spread_of(data: Data) -> float:
+    """About the mean squared distance of two samples, from some of them; 1 if these are equal."""
+    some = data.take(np.unique(np.linspace(0, data.n - 1, min(SPREAD_FROM, data.n)).astype(np.intp)))
+    K = some.matrix(np.float64, 1)
+    squares = K.diagonal()[:, None] + K.diagonal() - 2.0 * K
+    spread = float(squares.mean())
+    # below this it is rounding
+    return spread if spread > 64 * np.finfo(float).eps * float(np.abs(K.diagonal()).max()) else 1.0
 
 
 def ball_labels(y: Any, n: int) -> Vector:

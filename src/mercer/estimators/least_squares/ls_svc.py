@@ -14,7 +14,7 @@ from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Options
+from mercer.problems.solution import Options, Solution, Status
 from mercer.ridge.press import left_out_values
 from mercer.ridge.solver import solve
 from mercer.validation import check_weighted_classes, class_codes, class_weights
@@ -119,6 +119,8 @@ class LSSVC(OneVsRestMixin, LossMinimiser):
         part = data if len(used) == data.n else data.take(used)
         Y, C = label_columns(codes[used], len(self.classes_)), float(self.C) * weight[used]
         found = solve(part, Y, C, np.ones(Y.shape[1]), fits, options, clock, self.solver)
+        for solution in found:
+            solution.status = as_certified(solution, options.tol)
         beta, F = (np.column_stack([getattr(s, name) for s in found]) for name in ("beta", "F"))
         intercept = np.array([float(s.thresholds.sum()) for s in found])
         several = f"{len(found)} classes against the rest" if len(found) > 1 else None
@@ -138,3 +140,12 @@ class LSSVC(OneVsRestMixin, LossMinimiser):
             right = predicted_codes(values) == codes[used]
             self.left_out_score_ = float(np.average(right, weights=weight[used]))
         self.left_out_decision_ = all_values[:, 0] if all_values.shape[1] == 1 else all_values
+
+
+def as_certified(solution: Solution, tol: float) -> Status:
+    """How a run ended, as its certificate tells: a singular matrix may give the optimum, a factor may round it away."""
+    proof = solution.certificate
+    reached = proof.valid and proof.relative_gap <= tol
+    if solution.status is Status.SINGULAR and reached:
+        return Status.CONVERGED
+    return Status.STALLED if solution.status is Status.CONVERGED and not reached else solution.status

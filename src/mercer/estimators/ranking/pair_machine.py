@@ -49,7 +49,25 @@ class PairMachine(LossMinimiser):
         self._publish_function(data, used, solution.beta, b, norm(solution), solution)
 
     def _too_few_iterations(self, advice: str) -> str:
-        return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol.  {advice}"
+        if self.max_iter >= 0:
+            return f"Solver terminated early (max_iter={self.max_iter}): raise max_iter or tol.  {advice}"
+        weight, value = self._loss_weight()
+        return (
+            f"Solver terminated early: {weight}={value:g} makes the problem so stiff that conjugate gradients take "
+            f"minutes. Lower {weight}, raise tol, or use fewer samples.  {advice}"
+        )
+
+    def _no_progress(self, advice: str) -> str:
+        weight, value = self._loss_weight()
+        return (
+            f"Solver stopped where rounding allows no further progress: {weight}={value:g} is more than float64 "
+            f"resolves here. Lower {weight}, or raise tol.  {advice}"
+        )
+
+    def _loss_weight(self) -> tuple[str, float]:
+        """The parameter that weighs the losses, and its value."""
+        name = next(name for name in ("C", "alpha") if name in self._get_param_names())
+        return name, float(getattr(self, name))
 
 
 def group_codes(groups: Any, n: int) -> Vector:

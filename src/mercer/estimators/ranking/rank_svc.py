@@ -32,12 +32,12 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
     ----------
     C : float, default=1.0
         Weight of the loss of a pair; finite. A sample is in many pairs, so that small values suffice; with very large
-        ones each Newton step takes long, and ``time_limit`` helps.
+        ones Newton steps are factored, which takes n³ operations each.
     kernel, degree, gamma, coef0 : as in ``SVC``.
     tol : float, default=1e-6
         The relative duality gap at which the fit ends.
     max_iter : int, default=-1
-        Newton steps at most, -1 for no limit.
+        Newton steps at most; -1 for as many as some minutes of products with the kernel matrix allow.
     cache_size : float or "auto", default="auto"
         Memory in MB for the kernel matrix; "auto" is half of the available memory.
     warm_start : bool, default=False
@@ -162,7 +162,7 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
         scores = self.predict(X)
         targets = real_targets(y)
         order = PairOrder(targets, group_codes(groups, num_samples(X)))
-        check_pairs(order, targets)
+        check_some_ordered(order, targets)
         return concordance(order, scores)
 
 
@@ -170,11 +170,11 @@ def rank_loss(machine: Any, y: Vector, weight: Vector, used: Vector) -> PairSum:
     """The sum over pairs of the samples ``used`` with positive weights."""
     groups = machine._groups
     order = PairOrder(y[used], None if groups is None else groups[used])
-    check_pairs(order, y[used])
+    check_some_ordered(order, y[used])
     return PairSum(order, weight[used], float(machine.C))
 
 
-def check_pairs(order: PairOrder, y: Vector) -> None:
+def check_some_ordered(order: PairOrder, y: Vector) -> None:
     """Raise if no pair is ordered."""
     if order.n_pairs == 0:
         raise InvalidInputError(

@@ -35,7 +35,7 @@ class SurvivalSVM(RegressorMixin, PairMachine):  # type: ignore[misc]
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the losses; finite. With very large values each Newton step takes long, and ``time_limit`` helps.
+        Weight of the losses; finite. With very large values Newton steps are factored, which takes n³ operations each.
     rank_ratio : float, default=1.0
         1: ranking only; 0: regression only.
     fit_intercept : bool, default=False

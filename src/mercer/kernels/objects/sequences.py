@@ -118,7 +118,7 @@ class Window(TextKernel):
                 f"mismatch={self.mismatch!r} must be from 0 to 1: equal characters have similarity 1."
             )
         object.__setattr__(self, "mismatch", mismatch)
-        object.__setattr__(self, "weights", _check_pairs(self.weights))
+        object.__setattr__(self, "weights", _check_pair_weights(self.weights))
         markers = (self.markers,) if isinstance(self.markers, str) else tuple(self.markers)
         if not all(isinstance(marker, str) and marker for marker in markers):
             raise InvalidInputError(f"markers={self.markers!r} must be strings of at least one character.")
@@ -235,7 +235,7 @@ class WeightedDegree(TextKernel):
         return 2.0 * (d - np.arange(min(self.d, longest))) / (d * (d + 1.0))
 
 
-def _check_pairs(weights: Any) -> tuple[tuple[str, float], ...]:
+def _check_pair_weights(weights: Any) -> tuple[tuple[str, float], ...]:
     """Return the weights of pairs of characters, each pair once and in order, or raise."""
     pairs = weights.items() if isinstance(weights, Mapping) else weights
     checked: dict[str, float] = {}
