@@ -93,7 +93,7 @@ def solve_expectile(
 def _minimise(
     data: Data, problem: _Problem, options: Options, clock: Clock
 ) -> tuple[_Point, Status, int, list[TracePoint]]:
-    """The point of least gap, how the run ended, its steps and trace."""
+    """The point of least gap, or the last one if the run has ended early; how it ended, its steps and trace."""
     limit = MOST_STEPS if options.max_iter < 0 else max(1, options.max_iter)
     zero = np.zeros(len(problem.y))
     # from the mean, where many residuals have the larger weight, full steps nearly always descend; from the best b
@@ -130,7 +130,9 @@ def _minimise(
             if step.curvature < -INDEFINITE * float(np.abs(system.diagonal).max(initial=0.0)):
                 status, data.psd = Status.INDEFINITE, False
         if status is not None:
-            return best, status, steps, trace
+            point = best if status is Status.CONVERGED else point
+            in_time = not exact and clock.over_in(system.seconds) is None
+            return _recomputed(system, problem, point) if in_time else point, status, steps, trace
         point, exact, steps = _moved(problem, point, step), False, steps + 1
 
 
