@@ -13,7 +13,9 @@ import time
 import warnings
 from pathlib import Path
 
+import clarabel
 import numpy as np
+import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.kernel_ridge import KernelRidge as SklearnRidge
 from sklearn.metrics import mean_pinball_loss
@@ -23,6 +25,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC as SklearnSVC
 
 import mercer
+from mercer.erm.convex_losses import Expectile
 
 
 def measured(call, repeats=2):
@@ -127,6 +130,43 @@ def quantiles(X, y, X_test, y_test):
     row(size, "scikit-learn's KernelRidge, reweighted", seconds, "no intercept, no certificate")
 
 
+def crossing(X, y, gamma):
+    """Five quantiles that cross, beside a general solver of the same quadratic program; expectiles for several C."""
+    taus, size = [0.1, 0.3, 0.5, 0.7, 0.9], f"abalone {len(y):,}"
+    for C in (10.0, 100.0):
+        spent, model = measured(lambda C=C: mercer.QuantileSVR(taus, C=C, gamma=gamma, n_jobs=1).fit(X, y))
+        proof = model.certificate_
+        row(size, f"QuantileSVR, 5 quantiles, C={C:g}", spent, f"{proof.primal:.7g}, gap {proof.relative_gap:.0e}")
+        if len(y) <= 300:
+            spent, value = measured(lambda C=C: clarabel_quantiles(mercer.Gaussian(gamma)(X), y, C, taus), 1)
+            row(size, f"clarabel, 5 quantiles, C={C:g}", spent, f"{value:.7g}")
+    for C in (1.0, 100.0, 10000.0):
+        spent, model = measured(lambda C=C: mercer.ExpectileSVR(0.9, C=C, gamma=gamma, n_jobs=1).fit(X, y))
+        row(size, f"ExpectileSVR(0.9), C={C:g}", spent, f"gap {model.certificate_.relative_gap:.0e}")
+        loss = Expectile(0.9)
+        spent, model = measured(lambda C=C, loss=loss: mercer.KernelERM(loss, C=C, gamma=gamma, n_jobs=1).fit(X, y), 1)
+        row(size, f"KernelERM, the same loss, C={C:g}", spent, f"gap {model.certificate_.relative_gap:.0e}")
+
+
+def clarabel_quantiles(K, y, C, taus):
+    """The joint problem over the coordinates of a root of K: v, b, and both parts of the residuals of each quantile."""
+    n, many = len(y), len(taus)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    values = sp.hstack([root, np.ones((n, 1)), sp.csc_matrix((n, 2 * n))])
+    parts = sp.hstack([sp.csc_matrix((n, n + 1)), sp.eye(n), -sp.eye(n)])
+    P = sp.block_diag([sp.diags(np.append(np.ones(n), np.zeros(2 * n + 1)))] * many).tocsc()
+    positive = sp.block_diag([sp.hstack([sp.csc_matrix((2 * n, n + 1)), -sp.eye(2 * n)])] * many)
+    difference = sp.diags([np.ones(many - 1), -np.ones(many - 1)], [0, 1], shape=(many - 1, many))
+    A = sp.vstack([sp.block_diag([values + parts] * many), positive, sp.kron(difference, values)]).tocsc()
+    linear = np.concatenate([np.concatenate([np.zeros(n + 1), np.repeat([C * t, C * (1 - t)], n)]) for t in taus])
+    cones = [clarabel.ZeroConeT(many * n), clarabel.NonnegativeConeT(A.shape[0] - many * n)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    right = np.concatenate([np.tile(y, many), np.zeros(A.shape[0] - many * n)])
+    return clarabel.DefaultSolver(P, linear, A, right, cones, settings).solve().obj_val
+
+
 def reweighted(X, y, tau, C, gamma):
     """Asymmetric least squares: ridge regressions until the signs of the residuals stay."""
     weight = np.ones(len(y))
@@ -202,6 +242,8 @@ def main():
     X, y, X_test, y_test = split(given.data / "abalone.npz", given.samples)
     several_outputs(X, y.astype(np.float64))
     quantiles(X[:1000], y[:1000].astype(np.float64), X_test, y_test.astype(np.float64))
+    for most in (300, 1000, 2000):
+        crossing(X[:most], y[:most].astype(np.float64), 1.0)
     partly_labelled()
 
 

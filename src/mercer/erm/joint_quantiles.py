@@ -1,254 +1,241 @@
-"""Interior-point method for several quantiles that must not cross at the samples.
+"""Several quantiles that must not cross at the samples, by the method of multipliers.
 
-    min over f_q, b_q   Σ_q ½|f_q|² + Σ_q Σ_i C_i pinball_τq(y_i − f_q(x_i) − b_q)
-    s.t.                f_q(x_i) + b_q ≤ f_{q+1}(x_i) + b_{q+1}               Takeuchi, Le, Sears & Smola, JMLR 7 (2006)
+    min over f_q, b_q   Σ_q ½|f_q|² + Σ_i h_i(z_i)   s.t.  z_iq = f_q(x_i) + b_q
 
-With α_q in the box [(τ_q − 1)C, τ_q C] for the losses and μ_q ≥ 0 for the constraints, the dual is
+where h_i has the pinball losses of sample i and is ∞ unless z_i1 ≤ z_i2 ≤ ... (`sorted_pinball`). Takeuchi, Le, Sears &
+Smola, JMLR 7 (2006).
 
-    min over α, μ   Σ_q ½ β_q'Kβ_q − y'α_q      s.t.  β_q = α_q + μ_{q−1} − μ_q,   Σ_i β_qi = 0
-
-Mehrotra's predictor-corrector method (SIAM Journal on Optimization 2, 1992). Per sample the matrix T of the second
-derivatives of the barrier is tridiagonal over the quantiles. With K = LL' and L̃ = [L 1] the Newton system over the
-changes of L'β_q and b_q is block tridiagonal with the blocks L̃' T_qp L̃ (plus 1 for L'β_q), whose factor takes time in
-proportion to the number of quantiles.
+Each round minimises over f, b and z the objective plus λ'(f + b − z) + |f + b − z|²/(2μ), a smooth function of f and b
+with the gradient G = λ + (f + b − z)/μ, by a semismooth Newton method; then λ becomes G and μ smaller (Li, Sun & Toh,
+SIAM J. Optimization 28, 2018). The loss is curved only where a value is at its kink or quantiles are together, so that
+a Newton step is a system over these few directions (`face_system`). −G is feasible for the dual, so that each round has
+a certificate. The independent solutions are a good start. A round begins with a step on the face where the last one
+ended.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
+from mercer.erm.face_system import newton_step
+from mercer.erm.kernel_matrix import StoredGram
+from mercer.erm.sorted_pinball import Face, SortedPinball
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import Certificate, Status, TracePoint
 
-# most iterations; 15 to 40 are usual
-MOST_STEPS = 200
-# a step goes this share of the way to the nearest bound
-SHARE = 0.995
-# after so many iterations without a smaller gap rounding allows no more
-PATIENCE = 15
-
-
-@dataclass
-class _Point:
-    """α and its multipliers for both bounds, μ and its slack, b: a row for each quantile."""
-
-    alpha: Matrix
-    low: Matrix
-    up: Matrix
-    mu: Matrix
-    slack: Matrix
-    b: Vector
-
-    def moved(self, step: _Point, length: float) -> _Point:
-        """The point at this share of a step."""
-        names = [field.name for field in fields(self)]
-        return _Point(**{name: getattr(self, name) + length * getattr(step, name) for name in names})
+# the first μ, in units of the spread of the residuals over C; its factor after a round with few steps, and with many
+FIRST, SHRINK, FEW, SHRINK_LESS = 0.2, 0.1, 6, 0.3
+# steps of a round after which it begins again with another μ, this factor larger
+MOST_STEPS, LARGER = 60, 5.0
+# most rounds, and rounds without a smaller gap after which rounding allows no more
+ROUNDS, PATIENCE = 60, 6
+# a round ends at a gap of this share of |f + b − z|²/(2μ), or if the error of f costs this share of the goal
+SHARE_OF_DISTANCE, SHARE_OF_GOAL = 0.05, 0.1
+# or after so many steps that lower neither gap nor objective, if the gap is within this share of the objective
+STANDSTILL, ROUNDED = 2, 1e-9
+# μ stays as it is if the largest |f + b − z| at all samples costs this share of the goal
+CLOSE = 0.1
+# of a step, the share of the predicted decrease that must be reached; the shortest step; rounding of the objective
+DECREASE, SHORTEST, ROUNDING = 1e-4, 1e-10, 1e-13
+# the sums of the gradients count as 0 up to this share of their terms; most steps to reach it
+BALANCED, SEARCH = 1e-14, 50
 
 
 class JointResult(NamedTuple):
-    """β and b of each quantile (rows), how the run ended, iterations and trace."""
+    """β, F = Kβ (columns for quantiles) and b, how the run ended, Newton steps and trace."""
 
     beta: Matrix
+    F: Matrix
     b: Vector
     status: Status
     steps: int
     trace: list[TracePoint]
 
 
-class _Problem(NamedTuple):
-    """A factor of K, with a column of ones; targets, bounds of α."""
+class _Point(NamedTuple):
+    """β, F = Kβ and b."""
 
-    L: Matrix
-    y: Vector
-    lower: Matrix
-    upper: Matrix
+    beta: Matrix
+    F: Matrix
+    b: Vector
 
-    def coefficients(self, alpha: Matrix, mu: Matrix) -> Matrix:
-        """β_q = α_q + μ_{q−1} − μ_q."""
-        beta = alpha.copy()
-        beta[1:] += mu
-        beta[:-1] -= mu
-        return beta
 
-    def values(self, beta: Matrix, b: Vector) -> Matrix:
-        """f_q + b_q at the samples."""
-        return (beta @ self.L[:, :-1]) @ self.L[:, :-1].T + b[:, None]
+class _Value(NamedTuple):
+    """Of the losses in a round: their value, gradient G and face."""
+
+    loss: float
+    G: Matrix
+    face: Face
+
+
+class _Round(NamedTuple):
+    """The losses with multipliers λ and μ."""
+
+    losses: SortedPinball
+    multiplier: Matrix
+    mu: Vector
+
+    def loss(self, t: Matrix) -> float:
+        """The least h(z) + λ'(t − z) + |t − z|²/(2μ) over z."""
+        z = self.losses.nearest(t + self.mu[:, None] * self.multiplier, self.mu)
+        return self._paid(t - z) + self.losses.value(z)
+
+    def _paid(self, away: Matrix) -> float:
+        return float(np.vdot(self.multiplier, away)) + 0.5 * float(np.sum(away**2 / self.mu[:, None]))
+
+    def evaluate(self, t: Matrix) -> _Value:
+        """The loss at t with its gradient and its face."""
+        s = t + self.mu[:, None] * self.multiplier
+        z = self.losses.nearest(s, self.mu)
+        face = self.losses.face(z, s)
+        return _Value(self._paid(t - z) + self.losses.value(z), (s - z) / self.mu[:, None], face)
+
+    def distance(self, G: Matrix) -> float:
+        """|t − z|²/(2μ)."""
+        return 0.5 * float(np.sum(self.mu[:, None] * (G - self.multiplier) ** 2))
+
+    def balanced(self, F: Matrix, b: Vector) -> Vector:
+        """The b for which the gradients of each quantile add up to 0: Newton's method, steps halved if sums grow."""
+        found = self.evaluate(F + b)
+        for _ in range(SEARCH):
+            sums = found.G.sum(axis=0)
+            if np.abs(sums).max() <= BALANCED * np.abs(found.G).sum():
+                break
+            step = np.linalg.lstsq(found.face.total(1.0 / self.mu), -sums, rcond=1e-12)[0]
+            length, moved = 1.0, found
+            while length >= SHORTEST:
+                moved = self.evaluate(F + b + length * step)
+                if np.linalg.norm(moved.G.sum(axis=0)) < np.linalg.norm(sums):
+                    break
+                length *= 0.5
+            else:
+                break
+            b, found = b + length * step, moved
+        return b
 
 
 def solve_joint(
-    L: Matrix, y: Vector, weight: Vector, quantiles: Vector, tol: float, max_iter: int, clock: Clock
+    gram: StoredGram,
+    losses: SortedPinball,
+    start: tuple[Matrix, Matrix, Vector],
+    certify: Callable[[Matrix, Matrix, Vector], Certificate],
+    tol: float,
+    max_iter: int,
+    clock: Clock,
 ) -> JointResult:
-    """Solve for all quantiles, in rising order, to a relative gap of ``tol``; K = LL', all weights are positive."""
-    lower, upper = (quantiles[:, None] - 1.0) * weight, quantiles[:, None] * weight
-    problem = _Problem(np.column_stack([L, np.ones(len(y))]), y, lower, upper)
-    point, trace = _start(problem, weight), list[TracePoint]()
-    limit = MOST_STEPS if max_iter < 0 else max_iter
-    best, since, status, steps = (np.inf, point), 0, None, 0
-    while status is None:
-        beta = problem.coefficients(point.alpha, point.mu)
-        f = problem.values(beta, point.b)
-        error, dual = _error(problem, point, beta, f, quantiles, weight)
-        trace.append(TracePoint(clock.seconds, steps, error, dual, len(y)))
+    """Solve from β, F and b of the independent problems until the relative gap of a model is at most ``tol``."""
+    point = _Point(*start)
+    spread = float(np.std(losses.y[:, None] - point.F - point.b)) or 1.0
+    best, smallest, since, trace, steps = point, np.inf, 0, list[TracePoint](), 0
+    smooth = _Round(losses, -point.beta, np.full(gram.n, FIRST * spread / float(losses.weight.mean())))
+    status: Status | None = None
+    for _ in range(ROUNDS):
+        first, limit = steps, steps + MOST_STEPS if max_iter < 0 else min(max_iter, steps + MOST_STEPS)
+        point, steps, solved = _minimised(gram, smooth, point, tol, steps, limit, clock)
+        b = smooth.balanced(point.F, point.b)
+        found = smooth.evaluate(point.F + b)
+        beta = -found.G + found.G.mean(axis=0)  # sums that are 0 beyond rounding
+        # −G is feasible at any time, but has the rounding of f divided by μ; β itself is as exact as the Newton system
+        models = (point, _Point(beta, gram.product(beta), b))
+        proof, model = min(((certify(*m), m) for m in models), key=_gap_of)
+        gap = _gap_of((proof, model))
+        trace.append(TracePoint(clock.seconds, steps, gap, proof.dual, gram.n))
         clock.report(trace[-1])
-        since = 0 if error < 0.9 * best[0] else since + 1
-        best = min(best, (error, point), key=lambda pair: pair[0])
-        if error <= tol:
+        since = 0 if gap < 0.9 * smallest else since + 1
+        if gap < smallest:
+            smallest, best = gap, model
+        if gap <= tol:
             status = Status.CONVERGED
-        elif since >= PATIENCE:
-            status = Status.STALLED
         else:
-            status = clock.over() or (Status.MAX_ITER if steps >= limit else None)
-        if status is None:
-            moved = _iterate(problem, point, beta, f)
-            status = Status.STALLED if moved is None else None
-            point, steps = point if moved is None else moved, steps + 1
-    point = best[1]
-    return JointResult(problem.coefficients(point.alpha, point.mu), point.b, status, steps, trace)
+            status = clock.over() or (Status.MAX_ITER if 0 <= max_iter <= steps else None)
+        if status is not None or since >= PATIENCE:
+            break
+        if not solved:
+            smooth = smooth._replace(mu=LARGER * smooth.mu)
+            continue
+        # once the crossings cost less than the goal, a smaller μ gains nothing but rounding
+        near = float(np.abs(smooth.mu[:, None] * (found.G - smooth.multiplier)).max()) * losses.weight.sum()
+        factors = (1.0,) if near <= CLOSE * tol * abs(proof.primal) else (SHRINK, SHRINK_LESS)
+        for factor in factors if steps - first <= FEW else factors[-1:]:
+            following = _Round(losses, found.G, factor * smooth.mu)
+            moved = _along_face(gram, following, point, found.face)
+            steps += 1
+            if moved is not None:
+                break
+        smooth, point = following, point if moved is None else moved
+    return JointResult(*best, status or Status.STALLED, steps, trace)
 
 
-def _start(problem: _Problem, weight: Vector) -> _Point:
-    """Constant quantiles around the median; multipliers of the size of the residuals."""
-    size = float(np.std(problem.y)) or 1.0
-    n_quantiles, n = problem.lower.shape
-    b = np.quantile(problem.y, 0.5) + size * np.linspace(-0.5, 0.5, n_quantiles)
-    pairs = np.ones((n_quantiles - 1, n))
-    residual = problem.y - b[:, None]
-    return _Point(
-        alpha=np.zeros((n_quantiles, n)),
-        low=np.maximum(-residual, 0.0) + 0.1 * size,
-        up=np.maximum(residual, 0.0) + 0.1 * size,
-        mu=0.01 * weight * pairs,
-        slack=0.5 * size * pairs,
-        b=b,
-    )
+def _gap_of(judged: tuple[Certificate, _Point]) -> float:
+    proof = judged[0]
+    return proof.relative_gap if proof.valid else np.inf
 
 
-def _error(
-    problem: _Problem, point: _Point, beta: Matrix, f: Matrix, quantiles: Vector, weight: Vector
-) -> tuple[float, float]:
-    """The relative gap of the point, with its violation of the constraints priced by their multipliers; the dual."""
-    residual = problem.y - f
-    energy = 0.5 * float(np.vdot(beta, f - point.b[:, None]))
-    loss = float((np.maximum(quantiles[:, None] * residual, (quantiles[:, None] - 1.0) * residual) @ weight).sum())
-    dual = float((point.alpha @ problem.y).sum()) - energy
-    crossing = np.maximum(f[:-1] - f[1:], 0.0)
-    # a crossing is mended by a shift of the intercepts, which costs at most the weight of all samples
-    shift = float(crossing.max(axis=1, initial=0.0).sum()) * float(weight.sum())
-    sums = float(np.abs(beta.sum(axis=1)) @ (np.abs(point.b) + float(np.std(problem.y))))
-    gap = abs(energy + loss - dual) + shift + sums
-    return gap / max(abs(dual), abs(energy + loss), float(np.finfo(np.float64).tiny)), dual
+def _minimised(
+    gram: StoredGram, smooth: _Round, point: _Point, tol: float, steps: int, limit: int, clock: Clock
+) -> tuple[_Point, int, bool]:
+    """The minimum of a round by Newton's method, all steps so far, and whether it was reached."""
+    smallest, lowest, since = np.inf, np.inf, 0
+    largest = float(np.abs(gram.diagonal).max(initial=0.0)) or 1.0
+    while True:
+        beta, F, b = point
+        found = smooth.evaluate(F + b)
+        rho = -(beta + found.G)
+        K_rho, energy = gram.product(rho), 0.5 * float(np.vdot(beta, F))
+        value, gap = energy + found.loss, 0.5 * float(np.vdot(rho, K_rho))
+        # an error of f at all samples costs at most its size times all weights
+        size = SHARE_OF_GOAL * tol * abs(value) / float(smooth.losses.weight.sum())
+        goal = max(SHARE_OF_DISTANCE * smooth.distance(found.G), 0.5 * size**2 / largest)
+        # what is to be gained by the intercepts alone
+        sums = found.G.sum(axis=0)
+        slack = 0.5 * float(sums @ np.linalg.lstsq(found.face.total(1.0 / smooth.mu), sums, rcond=1e-12)[0])
+        since = 0 if gap + slack < 0.5 * smallest or value < lowest - ROUNDING * abs(value) else since + 1
+        smallest, lowest = min(smallest, gap + slack), min(lowest, value)
+        if gap + slack <= goal or (since >= STANDSTILL and smallest <= ROUNDED * abs(value)):
+            return point, steps, True
+        if steps >= limit or clock.over() is not None:
+            return point, steps, False
+        direction = newton_step(gram.K, smooth.mu, found.face, rho, K_rho)
+        if direction is None:
+            return point, steps, False
+        D, d = direction
+        KD, steps = gram.product(D), steps + 1
+        slope = float(sums @ d) - float(np.vdot(rho, KD))
+        moved = _search(smooth, point, _Point(D, KD, d), value, slope)
+        if moved is None:
+            return point, steps, False
+        point = moved
 
 
-def _iterate(problem: _Problem, point: _Point, beta: Matrix, f: Matrix) -> _Point | None:
-    """A predictor step to the boundary, then one with its second-order terms; None if rounding spoils the system."""
-    above, below = point.alpha - problem.lower, problem.upper - point.alpha
-    newton = _Newton.of(problem, point, above, below)
-    if newton is None:
+def _search(smooth: _Round, point: _Point, step: _Point, value: float, slope: float) -> _Point | None:
+    """The point along a step with a sufficiently lower objective; None if there is none beyond rounding."""
+    linear, square = float(np.vdot(point.beta, step.F)), float(np.vdot(step.beta, step.F))
+    energy, length = 0.5 * float(np.vdot(point.beta, point.F)), 1.0
+    while length >= SHORTEST:
+        F, b = point.F + length * step.F, point.b + length * step.b
+        now = energy + length * linear + 0.5 * length**2 * square + smooth.loss(F + b)
+        if now <= value + DECREASE * length * slope + ROUNDING * abs(value):
+            return _Point(point.beta + length * step.beta, F, b)
+        length *= 0.5
+    return None
+
+
+def _along_face(gram: StoredGram, smooth: _Round, point: _Point, face: Face) -> _Point | None:
+    """The minimum of a round as if its face were this one, if that lowers the objective; otherwise None.
+
+    With the new μ the gradient of the point is far away, since the last round has moved it for the old one.
+    """
+    beta, F, b = point
+    away = F + b - smooth.losses.y[:, None]
+    rho = -(beta + smooth.multiplier + face.project(away, 1.0 / smooth.mu))
+    direction = newton_step(gram.K, smooth.mu, face, rho, gram.product(rho))
+    if direction is None:
         return None
-    products = [(above, point.low), (below, point.up), (point.mu, point.slack)]
-    count = sum(a.size for a, _ in products)
-    complementarity = sum(float(np.vdot(a, z)) for a, z in products) / count
-    zero = (np.zeros_like(above), np.zeros_like(above), np.zeros_like(point.mu))
-    predicted = newton.step(point, beta, f, zero)
-    reached = point.moved(predicted, _length(point, predicted, above, below))
-    after = (
-        np.vdot(reached.alpha - problem.lower, reached.low)
-        + np.vdot(problem.upper - reached.alpha, reached.up)
-        + np.vdot(reached.mu, reached.slack)
-    )
-    centre = max(0.0, float(after) / count / complementarity) ** 3 * complementarity
-    target = (
-        centre - predicted.alpha * predicted.low,
-        centre + predicted.alpha * predicted.up,
-        centre - predicted.mu * predicted.slack,
-    )
-    step = newton.step(point, beta, f, target)
-    length = _length(point, step, above, below)
-    moved = point.moved(step, SHARE * length if length < 1.0 else 1.0)
-    return moved if np.isfinite(moved.b).all() and np.isfinite(moved.alpha).all() else None
-
-
-def _length(point: _Point, step: _Point, above: Matrix, below: Matrix) -> float:
-    """How far all variables and multipliers can go until one is at its bound; at most 1."""
-    pairs = (
-        (above, step.alpha), (below, -step.alpha), (point.mu, step.mu),
-        (point.low, step.low), (point.up, step.up), (point.slack, step.slack),
-    )  # fmt: skip
-    return min([1.0, *(float((-a[d < 0] / d[d < 0]).min(initial=np.inf)) for a, d in pairs)])
-
-
-@dataclass
-class _Newton:
-    """The factored Newton system at a point: D of α and μ, and the blocks of a block tridiagonal factor."""
-
-    problem: _Problem
-    above: Matrix
-    below: Matrix
-    inverse_alpha: Matrix
-    inverse_mu: Matrix
-    factors: list[Matrix]
-    couplings: list[Matrix]
-
-    @classmethod
-    def of(cls, problem: _Problem, point: _Point, above: Matrix, below: Matrix) -> _Newton | None:
-        """Factor the system; None if a block is not positive definite to rounding."""
-        inverse_alpha = 1.0 / (point.low / above + point.up / below)
-        inverse_mu = point.mu / point.slack
-        newton = cls(problem, above, below, inverse_alpha, inverse_mu, [], [])
-        L, n_quantiles = problem.L, len(point.b)
-        for q in range(n_quantiles):
-            T = inverse_alpha[q].copy()
-            T += inverse_mu[q - 1] if q > 0 else 0.0
-            T += inverse_mu[q] if q < n_quantiles - 1 else 0.0
-            block = linalg.blas.dsyrk(1.0, (L * np.sqrt(T)[:, None]).T, lower=1)
-            rank = len(block) - 1
-            block[np.arange(rank), np.arange(rank)] += 1.0
-            if q > 0:
-                # the block beside the diagonal is −L̃' D_μ⁻¹ L̃
-                beside = np.asfortranarray(L.T @ (L * -inverse_mu[q - 1][:, None]))
-                coupling = linalg.blas.dtrsm(1.0, newton.factors[-1], beside, lower=1, overwrite_b=1)
-                newton.couplings.append(coupling)
-                block = linalg.blas.dsyrk(-1.0, coupling, trans=1, lower=1, beta=1.0, c=block, overwrite_c=1)
-            factor, info = linalg.lapack.dpotrf(block, lower=1, clean=1, overwrite_a=1)
-            if info != 0 or not np.isfinite(factor.diagonal()).all():
-                return None
-            newton.factors.append(factor)
-        return newton
-
-    def _solve(self, right: Matrix) -> Matrix:
-        """The solution of the block tridiagonal system, a row for each quantile."""
-        parts: list[Vector] = []
-        for q, factor in enumerate(self.factors):
-            r = right[q] - (self.couplings[q - 1].T @ parts[-1] if q > 0 else 0.0)
-            parts.append(linalg.solve_triangular(factor, r, lower=True, check_finite=False))
-        for q in range(len(parts) - 1, -1, -1):
-            r = parts[q] - (self.couplings[q] @ parts[q + 1] if q < len(parts) - 1 else 0.0)
-            parts[q] = linalg.solve_triangular(self.factors[q], r, lower=True, trans=1, check_finite=False)
-        return np.array(parts)
-
-    def step(self, point: _Point, beta: Matrix, f: Matrix, target: tuple[Matrix, Matrix, Matrix]) -> _Point:
-        """The Newton step to products of bounds and multipliers with these values."""
-        problem, (low, up, pair) = self.problem, target
-        r_alpha = problem.y - f + low / self.above - up / self.below
-        r_mu = f[:-1] - f[1:] + pair / point.mu
-        change = problem.coefficients(self.inverse_alpha * r_alpha, self.inverse_mu * r_mu)
-        right = change @ problem.L
-        # the last entry belongs to b: the sums of β become 0
-        right[:, -1] += beta.sum(axis=1)
-        found = self._solve(right)
-        g = found @ problem.L.T
-        alpha = self.inverse_alpha * (r_alpha - g)
-        mu = self.inverse_mu * (r_mu - (g[1:] - g[:-1]))
-        return _Point(
-            alpha=alpha,
-            mu=mu,
-            low=(low - point.low * (self.above + alpha)) / self.above,
-            up=(up - point.up * (self.below - alpha)) / self.below,
-            slack=(pair - point.slack * (point.mu + mu)) / point.mu,
-            b=found[:, -1],
-        )
+    D, d = direction
+    moved = _Point(beta + D, F + gram.product(D), b + d)
+    before, after = (0.5 * float(np.vdot(p.beta, p.F)) + smooth.loss(p.F + p.b) for p in (point, moved))
+    return moved if after < before else None

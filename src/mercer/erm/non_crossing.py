@@ -21,10 +21,10 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.joint_quantiles import JointResult, solve_joint
-from mercer.erm.kernel_matrix import stored_once
+from mercer.erm.kernel_matrix import StoredGram, stored_once
 from mercer.erm.minimise import Problem
-from mercer.gram.low_rank import pivoted_cholesky
-from mercer.gram.operator import Data, GramOperator, product
+from mercer.erm.sorted_pinball import SortedPinball
+from mercer.gram.operator import Data, product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import Pinball
 from mercer.problems.clock import Clock
@@ -40,9 +40,6 @@ from mercer.problems.solution import (
     finished,
 )
 
-# the trace of K − LL', relative to that of K, up to which L stands for K in the joint problem; and the share of the
-# tolerance that it may cost at first, if all β were as large as C
-EXACT, ROUGH = 1e-10, 1e-2
 # the joint problem is solved to this share of tol
 SHARE = 0.1
 
@@ -55,31 +52,31 @@ def solve_quantiles(
     In the latter case the model is that of the independent problems, with shifted intercepts.
     """
     data = stored_once(data, options, clock)
-    first = _independent(data, y, weight, quantiles, options, clock)
+    first, independent = _independent(data, y, weight, quantiles, options, clock)
     done = first.certificate.relative_gap <= options.tol or not first.certificate.valid or len(quantiles) == 1
-    if done or first.status is not Status.CONVERGED:
+    if done or first.status not in (Status.CONVERGED, Status.STALLED):
         return first, False
     n, many = data.n, len(quantiles)
     if 8 * n * n * (2 + 2 * many) > options.budget:
         return replace(first, status=Status.STALLED), True
-    gram = GramOperator(data.kernel, data.features(np.float64), options.n_threads, data.evaluations)
-    # a factor of low rank saves most of the time; where it is not exact enough, the certificate says so
-    total, price = float(np.abs(gram.diagonal()).sum()), many * float(np.square(weight).mean())
-    rough = min(ROUGH * options.tol * abs(first.certificate.dual) / price, ROUGH * total)
-    best = first
-    for rest in (rough, EXACT * total):
-        left = -1 if options.max_iter < 0 else max(0, options.max_iter - best.steps)
-        with one_blas_thread():
-            factor = pivoted_cholesky(gram, n, rest)
-            found = solve_joint(factor.L, y, weight, quantiles, SHARE * options.tol, left, clock)
-        best = _better(best, _published(data, y, weight, quantiles, found, best, options, clock), options.tol)
-        if best.status in (Status.CONVERGED, Status.TIME_LIMIT, Status.INTERRUPTED, Status.MAX_ITER):
-            break
-    return best, False
+    left = -1 if options.max_iter < 0 else max(0, options.max_iter - first.steps)
+    losses = SortedPinball(y, weight, quantiles)
+
+    def certify(beta: Matrix, F: Matrix, b: Vector) -> Certificate:
+        dual, reason = dual_value(beta.T, F.T, y, weight, quantiles)
+        return feasible_certificate(beta.T, F.T, b, y, weight, quantiles, dual, reason)[1]
+
+    with one_blas_thread():
+        start = (np.ascontiguousarray(first.beta.T), np.ascontiguousarray(first.F.T), independent)
+        found = solve_joint(StoredGram.of(data, options), losses, start, certify, SHARE * options.tol, left, clock)
+    joint = _published(data, y, weight, quantiles, found, first, options, clock)
+    return _better(first, joint, options.tol), False
 
 
-def _independent(data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock) -> Solution:
-    """The solutions of the problems without constraints, each started from the one before, as one solution."""
+def _independent(
+    data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock
+) -> tuple[Solution, Vector]:
+    """The solutions of the problems without constraints, each started from the one before, as one; their own b."""
     found: list[Solution] = []
     inner = replace(options, tol=0.5 * options.tol)
     for k, quantile in enumerate(quantiles):
@@ -90,10 +87,10 @@ def _independent(data: Data, y: Vector, weight: Vector, quantiles: Vector, optio
     b = np.array([float(s.thresholds.sum()) for s in found])
     dual = float(sum(s.certificate.dual for s in found))
     reason = next((s.certificate.reason for s in found if not s.certificate.valid), "")
-    b, proof = feasible_certificate(beta, F, b, y, weight, quantiles, dual, reason)
+    shifted, proof = feasible_certificate(beta, F, b, y, weight, quantiles, dual, reason)
     status = next((s.status for s in found if s.status is not Status.CONVERGED), Status.CONVERGED)
     steps, trace = sum(s.steps for s in found), [point for s in found for point in s.trace]
-    return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
+    return Solution(beta, F, shifted, status, steps, clock.seconds, proof, trace), b
 
 
 def _published(
@@ -107,9 +104,9 @@ def _published(
     clock: Clock,
 ) -> Solution:
     """The joint solution, with F in float64 from the kernel itself."""
-    beta = found.beta - found.beta.mean(axis=1, keepdims=True)  # sums that are 0 beyond rounding
+    beta = found.beta.T
     features = data.features(np.float64)
-    F = product(data.kernel, features, features, np.ascontiguousarray(beta.T), options.n_threads).T
+    F = product(data.kernel, features, features, np.ascontiguousarray(found.beta), options.n_threads).T
     dual, reason = dual_value(beta, F, y, weight, quantiles)
     b, proof = feasible_certificate(beta, F, found.b, y, weight, quantiles, dual, reason if data.psd else NOT_PSD)
     steps, trace = first.steps + found.steps, first.trace + found.trace

@@ -31,10 +31,10 @@ def test_sklearn_checks(kernel):
 def test_half_is_kernel_ridge(fit_intercept):
     """τ = ½ is the closed form of ridge regression with λ = 1/C."""
     weight = np.random.default_rng(1).uniform(0.1, 2.0, len(X))
-    model = ExpectileSVR(0.5, C=4.0, gamma=0.7, fit_intercept=fit_intercept).fit(X, y, weight)
+    model = ExpectileSVR(0.5, C=4.0, gamma=0.7, fit_intercept=fit_intercept, tol=1e-20).fit(X, y, weight)
     ridge = KernelRidge(0.25, kernel="rbf", gamma=0.7, fit_intercept=fit_intercept).fit(X, y, weight)
     np.testing.assert_allclose(model.predict(X), ridge.predict(X), atol=1e-10)
-    assert model.n_iter_ == 1
+    assert model.set_params(tol=1e-6).fit(X, y, weight).n_iter_ == 1
 
 
 def clarabel_optimum(K, y, C, tau):
@@ -94,6 +94,44 @@ def test_certify():
     np.testing.assert_allclose(certify(model, X, y, weight).primal, model.certificate_.primal, rtol=1e-9)
     model._intercept_ = model._intercept_ + 0.5
     assert certify(model, X, y, weight).gap > 0.1
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.98])
+def test_a_large_weight_is_solved_by_factors(tau):
+    """For a large C the gap is as small as asked, and the coefficients are those of the weighted residuals."""
+    rng = np.random.default_rng(3)
+    A = rng.normal(size=(500, 4))
+    z = np.sin(A[:, 0]) + 0.3 * rng.normal(size=500)
+    model = ExpectileSVR(tau, C=1e5, gamma=0.3, tol=1e-10).fit(A, z)
+    residual = z - model.predict(A)
+    beta = np.zeros(500)
+    beta[model.support_] = model.dual_coef_[0]
+    assert model.certificate_.valid and model.certificate_.relative_gap <= 1e-10
+    expected = 2e5 * np.where(residual > 0, tau, 1 - tau) * residual
+    np.testing.assert_allclose(beta, expected, atol=1e-3 * np.abs(beta).max())
+
+
+def test_all_forms_of_the_same_samples():
+    """Sparse rows, a precomputed matrix, and weights instead of copies of samples give the same function."""
+    rng = np.random.default_rng(4)
+    A = rng.normal(size=(150, 5)) * (rng.uniform(size=(150, 5)) < 0.4)
+    z, count = A.sum(axis=1) + rng.normal(size=150), rng.integers(0, 3, 150)
+    kernel = Gaussian(0.2)
+    expected = ExpectileSVR(0.8, C=5.0, kernel=kernel, tol=1e-14).fit(np.repeat(A, count, axis=0), np.repeat(z, count))
+    dense = ExpectileSVR(0.8, C=5.0, kernel=kernel, tol=1e-14).fit(A, z, count)
+    sparse = ExpectileSVR(0.8, C=5.0, kernel=kernel, tol=1e-14).fit(sp.csr_matrix(A), z, count)
+    given = ExpectileSVR(0.8, C=5.0, kernel="precomputed", tol=1e-14).fit(kernel(A), z, count)
+    values = expected.predict(A)
+    for found in (dense.predict(A), sparse.predict(sp.csr_matrix(A)), given.predict(kernel(A))):
+        np.testing.assert_allclose(found, values, atol=1e-6)
+
+
+def test_an_indefinite_matrix_is_found():
+    """A matrix with a large negative eigenvalue has no minimum, and the fit says so."""
+    K = np.random.default_rng(5).normal(size=(60, 60))
+    with pytest.warns(UserWarning, match="not positive semidefinite"):
+        model = ExpectileSVR(0.8, C=100.0, kernel="precomputed").fit(K + K.T, y[:60])
+    assert not model.certificate_.valid
 
 
 def test_without_memory_for_the_matrix():

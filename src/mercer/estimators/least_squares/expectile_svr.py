@@ -25,7 +25,8 @@ class ExpectileSVR(NumbersMixin, LossMinimiser):
     errors below it 1 − τ (Newey & Powell, Econometrica 55, 1987). In contrast to a quantile it depends on how far the
     samples lie outside. For τ = ½ this is kernel ridge regression with λ = 1/C and an intercept.
 
-    The solver takes one ridge regression for each change of the residuals' signs, usually 5 to 10.
+    The solver is Newton's method: a weighted ridge regression for each change of the residuals' signs, usually 4 to 10,
+    by conjugate gradients, or by a Cholesky factor where C is so large that it pays.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ class ExpectileSVR(NumbersMixin, LossMinimiser):
     tol : float, default=1e-6
         The relative duality gap at which the fit ends.
     max_iter : int, default=-1
-        Ridge regressions at most, -1 for no limit.
+        Steps of Newton's method at most, -1 for no limit.
     cache_size : float or "auto", default="auto"
         Memory for the kernel matrix in MB; "auto" is half of the available memory. A larger matrix is not stored.
     n_jobs, time_limit, verbose : as in ``SVC``.
@@ -53,7 +54,7 @@ class ExpectileSVR(NumbersMixin, LossMinimiser):
     intercept_ : ndarray of shape (1,)
         The intercept b.
     n_iter_ : int
-        Ridge regressions.
+        Steps of Newton's method.
     support_, support_vectors_, n_support_, rkhs_norm_, coef_, function_, trace_, kernel_evaluations_, fit_status_,
     shape_fit_, n_features_in_, feature_names_in_ : as in ``SVR``.
 

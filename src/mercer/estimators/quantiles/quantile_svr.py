@@ -26,9 +26,9 @@ class QuantileSVR(RegressorMixin, LossMinimiser):  # type: ignore[misc]
 
     The constraints f_q(xᵢ) + b_q ≤ f_{q+1}(xᵢ) + b_{q+1} keep the quantiles in order at the training samples (Takeuchi,
     Le, Sears & Smola, JMLR 7, 2006). The quantiles are solved one by one with a shared kernel matrix; if their
-    solutions do not cross, they solve the joint problem, else it is solved by an interior-point method, which takes
-    memory for 2 + 2 · n_quantiles kernel matrices at most, and a time of n_quantiles · n³; both are less for kernels of
-    low rank.
+    solutions do not cross, they solve the joint problem, else it is solved from there by the method of multipliers.
+    That takes memory for 2 + 2 · n_quantiles kernel matrices at most, and 10 to 30 Newton steps, each a linear system
+    over the samples that lie on a quantile or where quantiles meet.
 
     At new points nothing forbids a crossing, though it is rare near the training samples. ``rearrange=True`` sorts the
     predicted quantiles of each point, which never increases their error (Chernozhukov, Fernández-Val & Galichon,
