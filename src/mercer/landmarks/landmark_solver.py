@@ -27,6 +27,7 @@ from mercer.landmarks.growth import (
     is_rounded,
 )
 from mercer.landmarks.landmark_certificate import ROWS_OF_ESTIMATE, Lost, Share, certify, lost, lost_about, share_of
+from mercer.landmarks.matching_pursuit import candidate_count, candidate_shares, pursue
 from mercer.landmarks.nystroem_factor import Factor
 from mercer.linear import hybrid
 from mercer.linear.central_path import follow
@@ -119,13 +120,24 @@ class ArrayGrowth(Growth):
         return self.factor.add(np.arange(given.n) if given is not None else self.random.permutation(self.n)[:count])
 
     def _extend(self, count: int) -> int:
-        share = self.beta**2 * self.factor.residual
-        share[self.factor.index] = 0.0
+        factor, data = self.factor, self.data
+        residual = factor.residual.copy()
+        residual[factor.index] = 0.0
+        share = candidate_shares(self.beta, residual, float(self.beta**2 @ residual), float(residual.sum()))
         total, possible = float(share.sum()), int(np.count_nonzero(share))
         if not total > 0:
             return 0
-        share /= total
-        return self.factor.add(np.sort(self.random.choice(self.n, min(count, possible), replace=False, p=share)))
+        count = min(count, possible)
+        drawn = self.random.choice(self.n, min(candidate_count(count), possible), replace=False, p=share / total)
+        at = np.sort(drawn)
+        rows, exact, used = factor.L[at].astype(np.float64), data.exact(at), np.flatnonzero(self.beta)
+        prepared = data.features(self.dtype)
+        g = product(
+            data.kernel, prepared.take(at), prepared.take(used), self.beta[used], factor.n_threads, data.evaluations
+        )
+        g -= rows @ Rows(factor.L).tdot(self.beta, factor.n_threads)
+        R = np.asarray(data.kernel.block(exact, exact), np.float64) - rows @ rows.T
+        return factor.add(at[pursue(g, R, count, factor.least)])
 
     def _end_seconds(self) -> float:
         if self.clock.left == np.inf:

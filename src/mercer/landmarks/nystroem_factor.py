@@ -54,6 +54,11 @@ class Factor:
         """The number of landmarks."""
         return len(self.index)
 
+    @property
+    def least(self) -> float:
+        """A sample with a smaller residual depends on the landmarks."""
+        return DEPENDENT[self.L.dtype] * self.largest
+
     def features(self) -> Features:
         """The landmarks, prepared in float64."""
         return self.pool.exact(self.index)
