@@ -18,6 +18,9 @@ from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data, product
 from mercer.kernels.features import Matrix, Vector
 from mercer.landmarks.growth import (
+    FIRST,
+    GROWTH,
+    NEARLY,
     UNKNOWN,
     Growth,
     LandmarkOptions,
@@ -34,18 +37,26 @@ from mercer.linear.central_path import follow
 from mercer.linear.linear_plan import solve_linear
 from mercer.linear.linear_problem import LinearProblem, Rows
 from mercer.linear.linear_solution import LinearOptions, LinearSolution
+from mercer.linear.near_kinks import ends_of
 from mercer.losses import Loss, OneClass
+from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import feasible_start
 from mercer.problems.solution import Options, Solution, Status
 from mercer.svm.solve import solve_problem
+from mercer.svm.verify import SAFETY
 
+# landmarks are chosen on a random part of the samples: at least so many, and so many for each landmark that there may
+# be; on all samples if these are not PART_FROM times as many
+PART, PART_ROWS_PER_LANDMARK, PART_FROM = 10_000, 8, 2
 # passes of coordinate descent before the interior-point method continues
 PASSES = 300
 # runs of the central path of a one-class machine, each to a hundredth of the gap of the one before
 ATTEMPTS = 3
 # decision values of so many samples are computed together in float64
 EXACT_ROWS = 1 << 16
+# a sample is far from paying at this distance, and at SAFETY times the largest error of L
+FAR = 0.05
 # a small cache_size does not limit the factor below this many bytes
 LEAST_BUDGET = 1 << 28
 
@@ -85,7 +96,14 @@ class LandmarkSolver:
 
 
 class ArrayGrowth(Growth):
-    """The growth of one machine of rows in one array."""
+    """The growth of one machine of rows in one array.
+
+    Attributes
+    ----------
+    stands_for : how many samples of the training set each sample stands for.
+    """
+
+    stands_for = 1.0
 
     def __init__(
         self,
@@ -116,8 +134,20 @@ class ArrayGrowth(Growth):
         return self.factor.root
 
     def _begin(self, count: int) -> int:
-        given = self.choice.given
-        return self.factor.add(np.arange(given.n) if given is not None else self.random.permutation(self.n)[:count])
+        given, most = self.choice.given, self._most()[0]
+        if given is not None:
+            return self.factor.add(np.arange(given.n))
+        size = max(PART, PART_ROWS_PER_LANDMARK * most)
+        if self.n < PART_FROM * size:
+            return self.factor.add(self.random.permutation(self.n)[:count])
+        part = PartGrowth(self, np.sort(self.random.choice(self.n, size, replace=False)))
+        found = part.grow(max(1, int(most / GROWTH)))
+        self.factor.begin(part.numbers[part.factor.index], part.root)
+        self.rounds, self.trace, self.steps = part.rounds, part.trace, part.steps
+        if not len(self.beta) and not isinstance(self.loss, OneClass):
+            F = Rows(self.factor.L).dot(found.w, self.options.n_threads) + found.intercept
+            self.beta = implied_beta(self.qp, self.qp.linear - F)
+        return self.m
 
     def _extend(self, count: int) -> int:
         factor, data = self.factor, self.data
@@ -135,15 +165,19 @@ class ArrayGrowth(Growth):
         g = product(
             data.kernel, prepared.take(at), prepared.take(used), self.beta[used], factor.n_threads, data.evaluations
         )
+        # a sample that stands for several has a β as large as all of theirs, but only its own part is its own
+        g -= (1.0 - 1.0 / self.stands_for) * self.beta[at] * residual[at]
         g -= rows @ Rows(factor.L).tdot(self.beta, factor.n_threads)
         R = np.asarray(data.kernel.block(exact, exact), np.float64) - rows @ rows.T
         return factor.add(at[pursue(g, R, count, factor.least)])
 
     def _end_seconds(self) -> float:
-        if self.clock.left == np.inf:
-            return 0.0
+        return 0.0 if self.clock.left == np.inf else self.end_seconds(self.m)
+
+    def end_seconds(self, m: int) -> float:
+        """Seconds that decision values from m landmarks and a certificate from few rows take."""
         n, threads = self.n, self.options.n_threads
-        return self.data.seconds(n, self.m, threads) + self.data.seconds(ROWS_OF_ESTIMATE, n, threads)
+        return self.data.seconds(n, m, threads) + self.data.seconds(ROWS_OF_ESTIMATE, n, threads)
 
     def _solve(self, tol: float) -> Restricted:
         rows = Rows(self.factor.L)
@@ -205,17 +239,80 @@ class ArrayGrowth(Growth):
         return lost(self.factor, self.beta, found.v, 0, seed, ROWS_OF_ESTIMATE)  # no time for all pairs
 
     def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:
+        # F of a sample that is far from paying is exact enough from L in float32 (see `mercer.svm.verify`)
+        rough = Rows(self.factor.L).dot(self.root.T @ coef, self.options.n_threads)
+        self.F, done, error, b = rough.copy(), np.zeros(self.n, dtype=bool), 0.0, intercept
+        while True:
+            far = slack_at_zero(self.qp, self.beta, self.F + b) > max(FAR, SAFETY * error)
+            todo = np.flatnonzero(~done & ~far)
+            if len(todo) == 0:
+                return [share_of(self.qp, self.loss, self.y, self.weight, self.beta, self.F, b)], b
+            self._compute_exactly(todo, coef)
+            done[todo] = True
+            error = max(error, float(np.abs(self.F[todo] - rough[todo]).max()))
+            if self.intercept:
+                b = float(self.loss.best_thresholds(self.y, self.F, self.weight)[0])
+
+    def _compute_exactly(self, samples: Vector, coef: Vector) -> None:
+        """F of these samples from float64 kernel values."""
         data, threads, landmarks = self.data, self.options.n_threads, self.factor.features()
-        self.F = np.empty(self.n)
-        for first in range(0, self.n, EXACT_ROWS):
-            rows = np.arange(first, min(first + EXACT_ROWS, self.n))
-            self.F[rows] = product(data.kernel, data.exact(rows), landmarks, coef, threads, data.evaluations)
-        if self.intercept:
-            intercept = float(self.loss.best_thresholds(self.y, self.F, self.weight)[0])
-        return [share_of(self.qp, self.loss, self.y, self.weight, self.beta, self.F, intercept)], intercept
+        for first in range(0, len(samples), EXACT_ROWS):
+            some = samples[first : first + EXACT_ROWS]
+            self.F[some] = product(data.kernel, data.exact(some), landmarks, coef, threads, data.evaluations)
 
     def _publish(self, **common: Any) -> LandmarkSolution:
         return LandmarkSolution(
             self.beta, self.F, **common, landmarks=self.factor.index, given=self.choice.given is not None,
             pool=self.factor.pool.n,
         )  # fmt: skip
+
+
+class PartGrowth(ArrayGrowth):
+    """The growth of a machine on a random part of its samples, which chooses landmarks for all of them.
+
+    The weights are those of all samples, so that the primal is an estimate of theirs.
+    """
+
+    def __init__(self, whole: ArrayGrowth, numbers: Vector) -> None:
+        self.whole, self.numbers, self.stands_for = whole, numbers, whole.n / len(numbers)
+        data, weight = whole.data.take(numbers), whole.weight[numbers] * self.stands_for
+        of = whole.intercept, whole.options, whole.clock, whole.choice, None
+        super().__init__(data, whole.loss, whole.y[numbers], weight, *of)
+        self.begun = self.clock.seconds
+
+    def grow(self, most: int) -> Restricted:
+        """Add landmarks until they seem to suffice for all samples, or until a limit. Returns the last solution."""
+        added = self._begin(min(most, FIRST))
+        while True:
+            found = self._round(self._tol_between())
+            enough = self.choice.count is None and self.rounds[-1].lost <= NEARLY * self.choice.tol
+            if enough or added == 0 or self.m >= most or self.clock.over_in(self._end_seconds()) is not None:
+                return found
+            added = self._extend(min(most, int(GROWTH * self.m)) - self.m)
+
+    def _end_seconds(self) -> float:
+        if self.clock.left == np.inf:
+            return 0.0
+        # all samples take the same steps, once
+        return self.whole.end_seconds(self.m) + self.stands_for * (self.clock.seconds - self.begun)
+
+    def _lost_about(self, found: Restricted) -> float:
+        # E β'Rβ of the part is that of all samples, but its diagonal, whose terms are squares, is as much larger as
+        # each sample stands for others
+        diagonal = float(self.beta**2 @ self.factor.residual)
+        return max(super()._lost_about(found) - diagonal, 0.0) + diagonal / self.stands_for
+
+
+def slack_at_zero(qp: BoxQP, beta: Vector, decision: Vector) -> Vector:
+    """How far each decision value is from a loss, where β = 0; -inf elsewhere."""
+    slope = qp.linear - decision
+    above, below = np.where(qp.upper > 0, qp.l1 - slope, np.inf), np.where(qp.lower < 0, qp.l1 + slope, np.inf)
+    return np.where(beta == 0, np.minimum(above, below), -np.inf)
+
+
+def implied_beta(qp: BoxQP, slope: Vector) -> Vector:
+    """The optimal β for the slope linear − f: an end of the box, or for squared losses the slope beyond l1 / ridge."""
+    if not qp.is_smooth:
+        return ends_of(qp, slope)
+    beyond = np.sign(slope) * np.maximum(np.abs(slope) - qp.l1, 0.0)
+    return np.asarray(np.clip(beyond / qp.ridge, qp.lower, qp.upper))

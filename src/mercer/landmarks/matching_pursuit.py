@@ -14,7 +14,7 @@ import numpy as np
 from mercer.kernels.features import Matrix, Vector
 
 # candidates for each landmark, and at most so many beyond the landmarks themselves
-CANDIDATES, MOST_CANDIDATES = 4, 3000
+CANDIDATES, MOST_CANDIDATES = 6, 1500
 # pivots between two updates of R
 STEP = 64
 
