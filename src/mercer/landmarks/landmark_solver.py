@@ -31,7 +31,7 @@ from mercer.landmarks.growth import (
 )
 from mercer.landmarks.landmark_certificate import ROWS_OF_ESTIMATE, Lost, Share, certify, lost, lost_about, share_of
 from mercer.landmarks.matching_pursuit import candidate_count, candidate_shares, pursue
-from mercer.landmarks.nystroem_factor import Factor
+from mercer.landmarks.nystroem_factor import Factor, dependent
 from mercer.linear import hybrid
 from mercer.linear.central_path import follow
 from mercer.linear.linear_plan import solve_linear
@@ -169,7 +169,7 @@ class ArrayGrowth(Growth):
         g -= (1.0 - 1.0 / self.stands_for) * self.beta[at] * residual[at]
         g -= rows @ Rows(factor.L).tdot(self.beta, factor.n_threads)
         R = np.asarray(data.kernel.block(exact, exact), np.float64) - rows @ rows.T
-        return factor.add(at[pursue(g, R, count, factor.least)])
+        return factor.add(at[pursue(g, R, count, dependent(factor.largest, self.dtype))])
 
     def _end_seconds(self) -> float:
         return 0.0 if self.clock.left == np.inf else self.end_seconds(self.m)

@@ -54,11 +54,6 @@ class Factor:
         """The number of landmarks."""
         return len(self.index)
 
-    @property
-    def least(self) -> float:
-        """A sample with a smaller residual depends on the landmarks."""
-        return DEPENDENT[self.L.dtype] * self.largest
-
     def features(self) -> Features:
         """The landmarks, prepared in float64."""
         return self.pool.exact(self.index)
@@ -89,6 +84,11 @@ class Factor:
         return coefficients(self.root, w)
 
 
+def dependent(largest: float, dtype: Any) -> float:
+    """The residual up to which a sample depends on landmarks, for a factor of this dtype and the largest k(x, x)."""
+    return DEPENDENT[np.dtype(dtype)] * largest
+
+
 class ExtendedRoot(NamedTuple):
     """R with the rows of new landmarks, and which of the offered ones these are."""
 
@@ -110,7 +110,7 @@ def extend_root(
     if old is not None:
         V = linalg.solve_triangular(root, kernel.block(old, new), lower=True, check_finite=False)
     left = K_new - V.T @ V
-    least = DEPENDENT[np.dtype(dtype)] * max(largest, float(np.diagonal(K_new).max(initial=0.0)))
+    least = dependent(max(largest, float(np.diagonal(K_new).max(initial=0.0))), dtype)
     if not float(np.diagonal(left).max(initial=0.0)) > least:  # LAPACK would take the first one nevertheless
         return None
     U, order, kept, _ = linalg.lapack.dpstrf(np.asfortranarray(0.5 * (left + left.T)), lower=1, tol=least)
