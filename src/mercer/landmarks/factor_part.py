@@ -166,12 +166,12 @@ def on_factor(part: Part, function: Callable[..., Any], args: tuple[Any, ...]) -
 class Drawn(NamedTuple):
     """Samples that came to the caller, and their targets.
 
-    ``at`` are their positions among the rows of their part, ``index`` among those with a positive weight.
+    ``at`` are their positions among the rows of their part, ``numbers`` among those with a positive weight.
     """
 
     samples: Any
     at: Vector
-    index: Vector
+    numbers: Vector
     y: Vector
 
 

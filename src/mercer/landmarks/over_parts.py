@@ -228,9 +228,9 @@ class PartsGrowth(Growth):
         assert drawn is not None
         chosen = np.sort(self._pursue(drawn.samples, count))
         is_chosen = np.isin(np.arange(len(drawn.rows)), chosen)
-        ends = np.cumsum([0 if part is None else len(part.index) for part in found])
+        ends = np.cumsum([0 if part is None else len(part.numbers) for part in found])
         taken = {
-            number: part.index[own]
+            number: part.numbers[own]
             for number, part, own in zip(self.first_rows, found, np.split(is_chosen, ends[:-1]), strict=True)
             if part is not None
         }
