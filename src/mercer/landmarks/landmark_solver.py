@@ -9,7 +9,7 @@ methods". `growth` says how many landmarks there are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mercer.landmarks.growth import (
     FIRST,
     GROWTH,
     NEARLY,
+    SHARE,
     UNKNOWN,
     Growth,
     LandmarkOptions,
@@ -31,7 +32,7 @@ from mercer.landmarks.growth import (
 )
 from mercer.landmarks.landmark_certificate import ROWS_OF_ESTIMATE, Lost, Share, certify, lost, lost_about, share_of
 from mercer.landmarks.matching_pursuit import candidate_count, candidate_shares, pursue
-from mercer.landmarks.nystroem_factor import Factor, dependent
+from mercer.landmarks.nystroem_factor import Factor, coefficients, dependent
 from mercer.linear import hybrid
 from mercer.linear.central_path import follow
 from mercer.linear.linear_plan import solve_linear
@@ -55,6 +56,11 @@ PASSES = 300
 ATTEMPTS = 3
 # decision values of so many samples are computed together in float64
 EXACT_ROWS = 1 << 16
+# samples whose decision value is so far from a loss are left out, if they are at least this share of all
+LEFT_OUT, LEAST_LEFT_OUT = 0.3, 0.1
+# the largest loss of theirs that is left to the certificate, as a share of landmark_tol; so many of them tell the error
+# of their values
+MOST_LEFT_OUT, SEEN = 0.25, 1000
 # a sample is far from paying at this distance, and at SAFETY times the largest error of L
 FAR = 0.05
 # a small cache_size does not limit the factor below this many bytes
@@ -95,11 +101,25 @@ class LandmarkSolver:
         return replace(exact, trace=found.trace + exact.trace, steps=found.steps + exact.steps)
 
 
+class Every(NamedTuple):
+    """All samples of a machine, and their program."""
+
+    data: Data
+    y: Vector
+    weight: Vector
+    qp: BoxQP
+
+
 class ArrayGrowth(Growth):
     """The growth of one machine of rows in one array.
 
+    Samples that a first model puts far from any loss may be left out: their β is 0, and they have no row of L. The last
+    model decides whether some of them return.
+
     Attributes
     ----------
+    every : all samples and their program; ``data``, ``y``, ``weight`` and ``qp`` are those of the kept ones.
+    kept : their numbers; None for all.
     stands_for : how many samples of the training set each sample stands for.
     """
 
@@ -118,16 +138,23 @@ class ArrayGrowth(Growth):
         start: Vector | None,
     ) -> None:
         super().__init__(options, clock, choice)
-        self.data, self.loss, self.y, self.weight = data, loss, y, weight
-        self.intercept = intercept or isinstance(loss, OneClass)
-        # the rows are those of the factor, once it has some
-        self.problem = LinearProblem(Rows(np.empty((data.n, 0), self.dtype)), loss, y, weight, self.intercept)
-        self.qp = loss.box_qp(y, weight, True) if isinstance(loss, OneClass) else self.problem.qp
+        self.loss, self.intercept = loss, intercept or isinstance(loss, OneClass)
+        self.kept: Vector | None = None
+        self._state(data, y, weight)
+        self.every = Every(data, y, weight, self.qp)
         self.n, self.rows_in_one_place, self.sums = data.n, data.n, self.qp.sums
         self.memory = min(available_bytes(), max(options.budget, LEAST_BUDGET))
         self.beta = np.empty(0) if start is None or len(start) != data.n else start
-        self.factor = Factor(data, self.dtype, options.n_threads, choice.given)
         self.F: Vector = np.empty(0)
+        self.last = Restricted(np.empty(0), 0.0, np.empty(0), UNKNOWN, 0)
+
+    def _state(self, data: Data, y: Vector, weight: Vector) -> None:
+        """State the problem of these samples, without landmarks."""
+        self.data, self.y, self.weight = data, y, weight
+        # the rows are those of the factor, once it has some
+        self.problem = LinearProblem(Rows(np.empty((data.n, 0), self.dtype)), self.loss, y, weight, self.intercept)
+        self.qp = self.loss.box_qp(y, weight, True) if isinstance(self.loss, OneClass) else self.problem.qp
+        self.factor = Factor(data, self.dtype, self.options.n_threads, self.choice.given)
 
     @property
     def root(self) -> Matrix:
@@ -142,14 +169,72 @@ class ArrayGrowth(Growth):
             return self.factor.add(self.random.permutation(self.n)[:count])
         part = PartGrowth(self, np.sort(self.random.choice(self.n, size, replace=False)))
         found = part.grow(max(1, int(most / GROWTH)))
-        self.factor.begin(part.numbers[part.factor.index], part.root)
         self.rounds, self.trace, self.steps = part.rounds, part.trace, part.steps
-        if not len(self.beta) and not isinstance(self.loss, OneClass):
-            F = Rows(self.factor.L).dot(found.w, self.options.n_threads) + found.intercept
-            self.beta = implied_beta(self.qp, self.qp.linear - F)
+        landmarks = part.numbers[part.factor.index]
+        if isinstance(self.loss, OneClass):
+            self.factor.begin(landmarks, part.root)
+            return self.m
+        F = self._values(None, part.factor, coefficients(part.root, found.w)) + found.intercept
+        beta = self.beta if len(self.beta) else implied_beta(self.qp, self.qp.linear - F)
+        far = slack_at_zero(self.qp, beta, F) > LEFT_OUT
+        far[landmarks] = False
+        if far.mean() >= LEAST_LEFT_OUT:
+            self.kept = np.flatnonzero(~far)
+            landmarks, beta = np.searchsorted(self.kept, landmarks), beta[self.kept]
+            self._state(self.data.take(self.kept), self.y[self.kept], self.weight[self.kept])
+        self.beta = beta
+        self.factor.begin(landmarks, part.root)
         return self.m
 
+    def _values(self, samples: Vector | None, landmarks: Factor, coef: Vector) -> Vector:
+        """Σ coef k(landmark, ·) of some of all samples, from kernel values in the precision of L."""
+        data, dtype = self.every.data, self.dtype
+        rows = data.features(dtype) if samples is None else data.features(dtype).take(samples)
+        columns = landmarks.pool.features(dtype).take(landmarks.index)
+        return product(data.kernel, rows, columns, coef, self.options.n_threads, data.evaluations)
+
+    def _certified(self, found: Restricted, status: Status, ended_by: str) -> LandmarkSolution:
+        tol = self.choice.tol
+        allowed = min(0.5 * SHARE * max(tol, self.rounds[-1].exact_relative_gap), MOST_LEFT_OUT * tol)
+        back = self._returning(FAR, allowed * abs(found.proof.primal))
+        if len(back) and self.clock.over_in(self._end_seconds()) is None:
+            self._take_back(back)
+            found = self._round(SHARE * tol)
+        return cast(LandmarkSolution, super()._certified(found, status, ended_by))
+
+    def _returning(self, distance: float, allowed: float = 0.0) -> Vector:
+        """The samples left out that the last model puts so near to a loss, if together they pay more than allowed."""
+        if self.kept is None:
+            return np.empty(0, np.intp)
+        left_out = self._left_out
+        decision = self._values(left_out, self.factor, coefficients(self.root, self.last.w)) + self.last.intercept
+        slack = slack_at_zero(self.every.qp.take(left_out, None), np.zeros(len(left_out)), decision)
+        paid = float(self.every.weight[left_out] @ np.maximum(-slack, 0.0))
+        return left_out[slack <= distance] if paid > allowed else np.empty(0, np.intp)
+
+    @property
+    def _left_out(self) -> Vector:
+        return np.setdiff1d(np.arange(self.n), self.kept, assume_unique=True)
+
+    def _take_back(self, samples: Vector) -> None:
+        """Samples that were left out are kept from now on, after the others."""
+        assert self.kept is not None
+        more, own = (
+            Factor(self.every.data.take(samples), self.dtype, self.options.n_threads, self.factor.pool),
+            self.factor,
+        )
+        more.begin(own.index, own.root)
+        self.kept = np.concatenate([self.kept, samples])
+        every = self.every
+        self._state(every.data.take(self.kept), every.y[self.kept], every.weight[self.kept])
+        self.factor.L, self.factor.root, self.factor.index = np.concatenate([own.L, more.L]), own.root, own.index
+        self.factor.residual = np.concatenate([own.residual, more.residual])
+        self.beta = np.concatenate([self.beta, np.zeros(len(samples))])
+
     def _extend(self, count: int) -> int:
+        back = self._returning(LEFT_OUT / 2)
+        if len(back):
+            self._take_back(back)
         factor, data = self.factor, self.data
         residual = factor.residual.copy()
         residual[factor.index] = 0.0
@@ -158,7 +243,7 @@ class ArrayGrowth(Growth):
         if not total > 0:
             return 0
         count = min(count, possible)
-        drawn = self.random.choice(self.n, min(candidate_count(count), possible), replace=False, p=share / total)
+        drawn = self.random.choice(data.n, min(candidate_count(count), possible), replace=False, p=share / total)
         at = np.sort(drawn)
         rows, exact, used = factor.L[at].astype(np.float64), data.exact(at), np.flatnonzero(self.beta)
         prepared = data.features(self.dtype)
@@ -181,7 +266,8 @@ class ArrayGrowth(Growth):
 
     def _solve(self, tol: float) -> Restricted:
         rows = Rows(self.factor.L)
-        return self._one_class(rows, tol) if isinstance(self.loss, OneClass) else self._linear(rows, tol)
+        self.last = self._one_class(rows, tol) if isinstance(self.loss, OneClass) else self._linear(rows, tol)
+        return self.last
 
     def _linear(self, rows: Rows, tol: float) -> Restricted:
         """A linear machine over the rows of L: coordinate descent from the last β, then what `linear_plan` ranks."""
@@ -239,31 +325,46 @@ class ArrayGrowth(Growth):
         return lost(self.factor, self.beta, found.v, 0, seed, ROWS_OF_ESTIMATE)  # no time for all pairs
 
     def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:
-        # F of a sample that is far from paying is exact enough from L in float32 (see `mercer.svm.verify`)
-        rough = Rows(self.factor.L).dot(self.root.T @ coef, self.options.n_threads)
-        self.F, done, error, b = rough.copy(), np.zeros(self.n, dtype=bool), 0.0, intercept
+        # F of a sample that is far from paying is exact enough from values in float32 (see `mercer.svm.verify`)
+        of, beta, b = self.every, self._of_every(self.beta), intercept
+        rough = self._of_every(Rows(self.factor.L).dot(self.root.T @ coef, self.options.n_threads))
+        error, done, todo = 0.0, np.zeros(self.n, dtype=bool), np.empty(0, np.intp)
+        if self.kept is not None:
+            left_out = self._left_out
+            rough[left_out] = self._values(left_out, self.factor, coef)
+            todo = left_out[:: max(1, len(left_out) // SEEN)]
+        self.F = rough.copy()
         while True:
-            far = slack_at_zero(self.qp, self.beta, self.F + b) > max(FAR, SAFETY * error)
-            todo = np.flatnonzero(~done & ~far)
-            if len(todo) == 0:
-                return [share_of(self.qp, self.loss, self.y, self.weight, self.beta, self.F, b)], b
             self._compute_exactly(todo, coef)
             done[todo] = True
-            error = max(error, float(np.abs(self.F[todo] - rough[todo]).max()))
-            if self.intercept:
-                b = float(self.loss.best_thresholds(self.y, self.F, self.weight)[0])
+            error = max(error, float(np.abs(self.F[todo] - rough[todo]).max(initial=0.0)))
+            if self.intercept and len(todo):
+                b = float(self.loss.best_thresholds(of.y, self.F, of.weight)[0])
+            far = slack_at_zero(of.qp, beta, self.F + b) > max(FAR, SAFETY * error)
+            todo = np.flatnonzero(~done & ~far)
+            if len(todo) == 0:
+                return [share_of(of.qp, self.loss, of.y, of.weight, beta, self.F, b)], b
+
+    def _of_every(self, values: Vector) -> Vector:
+        """Values of the kept samples as values of all, 0 for the others."""
+        if self.kept is None:
+            return values
+        found = np.zeros(self.n)
+        found[self.kept] = values
+        return found
 
     def _compute_exactly(self, samples: Vector, coef: Vector) -> None:
         """F of these samples from float64 kernel values."""
-        data, threads, landmarks = self.data, self.options.n_threads, self.factor.features()
+        data, threads, landmarks = self.every.data, self.options.n_threads, self.factor.features()
         for first in range(0, len(samples), EXACT_ROWS):
             some = samples[first : first + EXACT_ROWS]
             self.F[some] = product(data.kernel, data.exact(some), landmarks, coef, threads, data.evaluations)
 
     def _publish(self, **common: Any) -> LandmarkSolution:
+        index, given = self.factor.index, self.choice.given
         return LandmarkSolution(
-            self.beta, self.F, **common, landmarks=self.factor.index, given=self.choice.given is not None,
-            pool=self.factor.pool.n,
+            self._of_every(self.beta), self.F, **common, landmarks=index if self.kept is None else self.kept[index],
+            given=given is not None, pool=self.n if given is None else given.n,
         )  # fmt: skip
 
 
