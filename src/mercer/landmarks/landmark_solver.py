@@ -15,7 +15,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
-from mercer.gram.operator import Data, product
+from mercer.gram.operator import Data, product, terms_of
 from mercer.kernels.features import Matrix, Vector
 from mercer.landmarks.growth import (
     FIRST,
@@ -58,6 +58,8 @@ ATTEMPTS = 3
 EXACT_ROWS = 1 << 16
 # samples whose decision value is so far from a loss are left out, if they are at least this share of all
 LEFT_OUT, LEAST_LEFT_OUT = 0.3, 0.1
+# and if kernel values, which they need several times, are cheaper than rows of L: sums of at most so many terms
+FEW_TERMS = 100
 # the largest loss of theirs that is left to the certificate, as a share of landmark_tol; so many of them tell the error
 # of their values
 MOST_LEFT_OUT, SEEN = 0.25, 1000
@@ -171,20 +173,32 @@ class ArrayGrowth(Growth):
         found = part.grow(max(1, int(most / GROWTH)))
         self.rounds, self.trace, self.steps = part.rounds, part.trace, part.steps
         landmarks = part.numbers[part.factor.index]
-        if isinstance(self.loss, OneClass):
-            self.factor.begin(landmarks, part.root)
-            return self.m
-        F = self._values(None, part.factor, coefficients(part.root, found.w)) + found.intercept
-        beta = self.beta if len(self.beta) else implied_beta(self.qp, self.qp.linear - F)
-        far = slack_at_zero(self.qp, beta, F) > LEFT_OUT
-        far[landmarks] = False
-        if far.mean() >= LEAST_LEFT_OUT:
-            self.kept = np.flatnonzero(~far)
-            landmarks, beta = np.searchsorted(self.kept, landmarks), beta[self.kept]
-            self._state(self.data.take(self.kept), self.y[self.kept], self.weight[self.kept])
-        self.beta = beta
+        if self._leaves_out:
+            coef = coefficients(part.root, found.w)
+            landmarks = self._leave_out(landmarks, self._values(None, part.factor, coef) + found.intercept)
         self.factor.begin(landmarks, part.root)
+        if not len(self.beta) and not isinstance(self.loss, OneClass):
+            decision = Rows(self.factor.L).dot(found.w, self.options.n_threads) + found.intercept
+            self.beta = implied_beta(self.qp, self.qp.linear - decision)
         return self.m
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether samples without a row of L are worth the kernel values that they need instead."""
+        data = self.data
+        of_vectors = data.kernel.domain == "vectors" and not isinstance(self.loss, OneClass)
+        return of_vectors and terms_of(data.kernel, data.features(self.dtype)) <= FEW_TERMS
+
+    def _leave_out(self, landmarks: Vector, decision: Vector) -> Vector:
+        """Leave out the samples whose decision values are far from a loss. Returns the landmarks as kept samples."""
+        far = slack_at_zero(self.qp, self.beta if len(self.beta) else np.zeros(self.n), decision) > LEFT_OUT
+        far[landmarks] = False
+        if far.mean() < LEAST_LEFT_OUT:
+            return landmarks
+        kept = self.kept = np.flatnonzero(~far)
+        self.beta = self.beta[kept] if len(self.beta) else self.beta
+        self._state(self.data.take(kept), self.y[kept], self.weight[kept])
+        return np.searchsorted(kept, landmarks)
 
     def _values(self, samples: Vector | None, landmarks: Factor, coef: Vector) -> Vector:
         """Σ coef k(landmark, ·) of some of all samples, from kernel values in the precision of L."""
@@ -214,7 +228,8 @@ class ArrayGrowth(Growth):
 
     @property
     def _left_out(self) -> Vector:
-        return np.setdiff1d(np.arange(self.n), self.kept, assume_unique=True)
+        kept = np.arange(self.n) if self.kept is None else self.kept
+        return np.setdiff1d(np.arange(self.n), kept, assume_unique=True)
 
     def _take_back(self, samples: Vector) -> None:
         """Samples that were left out are kept from now on, after the others."""
