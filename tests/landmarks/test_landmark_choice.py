@@ -93,9 +93,10 @@ def test_a_part_without_one_of_the_classes():
     assert (model.predict(X[[5, 17]]) == 1).all()
 
 
-def test_the_primal_is_that_of_float64_decision_values():
-    """Samples far from paying, whose values are not computed in float64, do not change the primal."""
-    X, y = large(n=4000)
+@pytest.mark.parametrize("n", [4000, PART_FROM * PART + 1000])
+def test_the_primal_is_that_of_float64_decision_values(n):
+    """Samples far from paying, whose values are not computed in float64 or left out, do not change the primal."""
+    X, y = large(n=n)
     model = SVC(gamma=1.0, C=2.0, landmarks=60).fit(X, y > 0)
     f = model.decision_function(X)
     paid = 2.0 * np.maximum(0.0, 1.0 - np.where(y > 0, f, -f)).sum()
