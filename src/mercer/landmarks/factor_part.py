@@ -17,6 +17,7 @@ from mercer.gram.operator import check_finite, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Vector
 from mercer.landmarks.landmark_certificate import Share, drawing_shares, share_of
+from mercer.landmarks.matching_pursuit import candidate_shares
 from mercer.landmarks.nystroem_factor import LandmarkMap
 from mercer.linear.linear_problem import Rows
 from mercer.parts.kernel_part import samples_at
@@ -163,11 +164,19 @@ def on_factor(part: Part, function: Callable[..., Any], args: tuple[Any, ...]) -
 
 
 class Drawn(NamedTuple):
-    """Samples that came to the caller, their positions among the rows of their part, and their targets."""
+    """Samples that came to the caller, and their targets.
+
+    ``at`` are their positions among the rows of their part, ``numbers`` among those with a positive weight.
+    """
 
     samples: Any
     at: Vector
+    numbers: Vector
     y: Vector
+
+
+def _draw(own: FactorPart, index: Vector) -> Drawn:
+    return Drawn(own.rows.samples(index), own.rows.used[index], index, own.rows.y[index])
 
 
 def take_rows(part: Part, wanted: dict[int, Vector]) -> Drawn | None:
@@ -176,21 +185,32 @@ def take_rows(part: Part, wanted: dict[int, Vector]) -> Drawn | None:
     if len(index) == 0:
         return None
     own.taken[index] = True
-    return Drawn(own.rows.samples(index), own.rows.used[index], own.rows.y[index])
+    return _draw(own, index)
 
 
-def landmark_keys(part: Part, count: int, seed: int, turn: int, starts: dict[int, int]) -> Vector:
-    """Draw a key for each sample, and return the smallest ones.
+@keeps_state
+def sum_residuals(part: Part) -> tuple[float, float]:
+    """(Σβ²r, Σr) of the samples that may be landmarks."""
+    own = part.state
+    if own.n == 0:
+        return 0.0, 0.0
+    left = np.where(own.taken, 0.0, own.residual)
+    return float(own.state.beta**2 @ left), float(left.sum())
 
-    The keys are Eᵢ/βᵢ²rᵢ with E exponential: the samples with the smallest ones of all are drawn without replacement
-    with probabilities ∝ βᵢ²rᵢ (Efraimidis & Spirakis, 2006). Eᵢ depends on the number of the sample among all of them
-    (``starts``), not on the parts.
+
+def candidate_keys(
+    part: Part, count: int, seed: int, turn: int, starts: dict[int, int], paid: float, total: float
+) -> Vector:
+    """Draw a key for each sample, and return the smallest ones; ``paid`` and ``total`` are those of all parts.
+
+    The keys are Eᵢ/pᵢ with E exponential: the samples with the smallest ones of all are drawn without replacement with
+    probabilities ∝ pᵢ (Efraimidis & Spirakis, 2006), those of `matching_pursuit`. Eᵢ depends on the number of the
+    sample among all of them (``starts``), not on the parts.
     """
     own = part.state
     if own.n == 0:
         return np.empty(0)
-    share = own.state.beta**2 * own.residual
-    share[own.taken] = 0.0
+    share = candidate_shares(own.state.beta, np.where(own.taken, 0.0, own.residual), paid, total)
     start = starts[part.index]
     random = np.random.Philox(key=[seed, turn])
     random.advance(start // 4)  # each state of the generator gives four numbers
@@ -202,11 +222,16 @@ def landmark_keys(part: Part, count: int, seed: int, turn: int, starts: dict[int
 
 
 def take_smallest(part: Part, limit: float) -> Drawn | None:
-    """The samples whose key is at most the limit."""
+    """The samples whose key is at most the limit: candidates."""
     own = part.state
     index = np.flatnonzero(own.keys <= limit)
     own.keys = np.empty(0)
-    return take_rows(part, {part.index: index}) if own.n else None
+    return _draw(own, index) if len(index) else None
+
+
+def mark_taken(part: Part, index: dict[int, Vector]) -> None:
+    """The samples at these positions are no candidates any more."""
+    part.state.taken[index.get(part.index, np.empty(0, np.intp))] = True
 
 
 @keeps_state

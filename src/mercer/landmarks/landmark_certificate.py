@@ -7,8 +7,8 @@ and its dual values differ by ½β'(K − K̂)β, so
 
 β'Kβ takes a kernel value for each pair of samples with β ≠ 0. Where these are too many, q = β'(K − K̂)β is bounded from
 some of its rows. With R = K − K̂, g = Rβ and residuals rᵢ = Rᵢᵢ, row i is drawn with the probability pᵢ ∝ |βᵢ|√rᵢ. The
-mean of βᵢgᵢ/pᵢ is q, and since R is positive semidefinite |gᵢ| ≤ √(rᵢq), so no term exceeds S√q, S = Σ|βᵢ|√rᵢ. The
-empirical Bernstein inequality (Maurer & Pontil, COLT 2009, Theorem 4) then bounds q from above.
+mean of βᵢgᵢ/pᵢ is q, and since R is positive semidefinite |gᵢ| ≤ √(rᵢq), so no term exceeds S√q, S = Σ|βᵢ|√rᵢ. Bets
+against large q then bound it from above (Waudby-Smith & Ramdas, JRSS B 86, 2024): see `bound`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from mercer.losses.base import BoxQP, Loss
 from mercer.problems.solution import FEASIBILITY, NOT_FEASIBLE, Certificate, finished
 
 # up to this many pairs of samples β'Kβ is computed; beyond, it is bounded from this many rows
-PAIRS_UP_TO, ROWS = 4_000_000_000, 20_000
+PAIRS_UP_TO, ROWS = 1_000_000_000, 8_000
 # support vectors that are prepared together for kernel values with drawn rows
 COLUMNS = 1 << 17
 # rows for an estimate between two rounds of growth
 ROWS_OF_ESTIMATE = 500
 # the probability that the bound does not hold
 RISK = 1e-6
+# stakes of the bets, as shares of the largest; ratios of the ends of the intervals that are refuted one after the other
+STAKES, CELLS = 0.98 * 0.5 ** np.arange(6), (1.3, 1.01)
 # a negative gap of this size, relative to its terms, is the rounding of L in float32
 ROUNDED = 1e-5
 
@@ -59,13 +61,25 @@ def lost(
 
 
 def bound(terms: Vector, scale: float) -> Lost:
-    """An upper bound on q from terms βᵢgᵢ/pᵢ of drawn rows and S."""
-    risk = np.log(2.0 / RISK)
-    mean, spread = float(terms.mean()), float(terms.std(ddof=1))
-    # q ≤ known + rate √q: the terms lie in an interval of width 2S√q
-    known = mean + spread * np.sqrt(2.0 * risk / len(terms))
-    rate = 7.0 * 2.0 * scale * risk / (3.0 * (len(terms) - 1))
-    return Lost(float((0.5 * (rate + np.sqrt(rate**2 + 4.0 * max(known, 0.0)))) ** 2), True)
+    """An upper bound on q from terms βᵢgᵢ/pᵢ of drawn rows and S, from S² downwards."""
+    top = scale**2
+    for ratio in CELLS:
+        while top > np.finfo(np.float64).eps * scale**2 and _is_refuted(terms, scale, top / ratio, top):
+            top /= ratio
+    return Lost(max(top, float(terms.mean())), True)
+
+
+def _is_refuted(terms: Vector, scale: float, low: float, high: float) -> bool:
+    """Whether low ≤ q ≤ high is refuted, with the probability RISK of an error.
+
+    Then E term ≥ low and term ≤ S√high, so for 0 ≤ λ ≤ 1/(S√high − low) the wealth Π(1 + λ(low − term)) is not negative
+    and has an expectation of at most 1, and so has the mean of several λ. By Markov's inequality it exceeds 1/RISK with
+    a probability of at most RISK.
+    """
+    stakes = STAKES / (scale * np.sqrt(high) - low)
+    wealth = np.array([np.log1p(stake * (low - terms)).sum() for stake in stakes])
+    most = float(wealth.max())
+    return most + float(np.log(np.exp(wealth - most).mean())) >= -np.log(RISK)
 
 
 def drawing_shares(beta: Vector, residual: Vector, dtype: Any, largest: float) -> Vector:

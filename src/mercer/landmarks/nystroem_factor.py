@@ -72,9 +72,21 @@ class Factor:
         self.index = np.concatenate([self.index, chosen])
         return len(chosen)
 
+    def begin(self, index: Vector, root: Matrix) -> None:
+        """Begin with landmarks whose R is known."""
+        self.index, self.root = index, root
+        samples, new = self.data.features(self.L.dtype), self.pool.features(self.L.dtype).take(index)
+        self.L = extend_rows(self.data.kernel, samples, new, root, self.L, self.residual, self.n_threads)
+        self.data.evaluations.add(self.data.n * len(index))
+
     def coefficients(self, w: Vector) -> Vector:
         """α with Σ αⱼ k(landmark j, x) = (row of L of x)·w for every x."""
         return coefficients(self.root, w)
+
+
+def dependent(largest: float, dtype: Any) -> float:
+    """The residual up to which a sample depends on landmarks, for a factor of this dtype and the largest k(x, x)."""
+    return DEPENDENT[np.dtype(dtype)] * largest
 
 
 class ExtendedRoot(NamedTuple):
@@ -98,7 +110,7 @@ def extend_root(
     if old is not None:
         V = linalg.solve_triangular(root, kernel.block(old, new), lower=True, check_finite=False)
     left = K_new - V.T @ V
-    least = DEPENDENT[np.dtype(dtype)] * max(largest, float(np.diagonal(K_new).max(initial=0.0)))
+    least = dependent(max(largest, float(np.diagonal(K_new).max(initial=0.0))), dtype)
     if not float(np.diagonal(left).max(initial=0.0)) > least:  # LAPACK would take the first one nevertheless
         return None
     U, order, kept, _ = linalg.lapack.dpstrf(np.asfortranarray(0.5 * (left + left.T)), lower=1, tol=least)
@@ -115,13 +127,14 @@ def extend_rows(
     """L with the columns of the landmarks ``new``, which come last in R. Subtracts their squares from ``residual``.
 
     With R = [[R_old, 0], [V', U]] the new columns are (K_new − L V) U⁻ᵀ, in this order: U⁻ᵀ enlarges the rounding of
-    what it is multiplied with. A product with its inverse is faster than a triangular solution.
+    what it is multiplied with. A triangular product with its inverse is faster than a triangular solution.
     """
     dtype, n, m = L.dtype, len(samples), L.shape[1]
     extended = np.empty((n, len(root)), dtype)
     prepare_columns(new)
-    inverse = linalg.solve_triangular(root[m:, m:], np.eye(len(root) - m), lower=True, check_finite=False).T
-    V, inverse = root[m:, :m].T.astype(dtype), inverse.astype(dtype)
+    inverse = linalg.solve_triangular(root[m:, m:], np.eye(len(root) - m), lower=True, check_finite=False)
+    V, inverse = root[m:, :m].T.astype(dtype), np.asfortranarray(inverse, dtype)
+    times = linalg.get_blas_funcs("trmm", dtype=dtype)
 
     def block(number: int) -> None:
         first, last = number * BLOCK, min((number + 1) * BLOCK, n)
@@ -129,7 +142,8 @@ def extend_rows(
         if m:
             extended[first:last, :m] = L[first:last]
             values -= L[first:last] @ V
-        extended[first:last, m:] = columns = values @ inverse
+        columns = times(1.0, inverse, values.T, lower=True, overwrite_b=True).T
+        extended[first:last, m:] = columns
         residual[first:last] -= np.einsum("ij,ij->i", columns, columns, dtype=np.float64)
 
     with one_blas_thread():  # the blocks, and so the bits, do not depend on the number of threads

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy import linalg
 
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
@@ -24,7 +25,8 @@ from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.landmarks import factor_part
 from mercer.landmarks.growth import Growth, LandmarkOptions, LandmarkSolution, Restricted, check_choice, is_rounded
 from mercer.landmarks.landmark_certificate import PAIRS_UP_TO, ROWS, ROWS_OF_ESTIMATE, Lost, Share, bound
-from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, extend_root
+from mercer.landmarks.matching_pursuit import candidate_count, pursue
+from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, dependent, extend_root
 from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.linear.linear_solution import LinearOptions
 from mercer.parts.bound_kernel import bind_to_parts
@@ -183,8 +185,9 @@ class PartsGrowth(Growth):
         self.map = LandmarkMap(kernel, None, np.empty((0, 0)))
         self.rows, self.targets = np.empty(0, np.int64), np.empty(0)
         self.evaluations = 0
-        # w and b of the last solution
+        # w and b of the last solution, and its L'β
         self.last: tuple[Vector, float] | None = None
+        self.v: Vector = np.empty(0)
         # seconds that one landmark took for all rows, and an estimate of what is lost
         self.landmark_seconds = self.estimate_seconds = 0.0
         # the number of support vectors of the last solution
@@ -213,12 +216,39 @@ class PartsGrowth(Growth):
         return len(chosen)
 
     def _extend(self, count: int) -> int:
-        arguments = count, self.options.seed, self._turn, self.starts
-        keys = np.sort(np.concatenate(self.parts.map(factor_part.landmark_keys, *arguments, reads=False)))
+        of_parts = self.parts.map(factor_part.sum_residuals, reads=False)
+        paid, total = (float(sum(part[k] for part in of_parts)) for k in (0, 1))
+        arguments = candidate_count(count), self.options.seed, self._turn, self.starts, paid, total
+        keys = np.sort(np.concatenate(self.parts.map(factor_part.candidate_keys, *arguments, reads=False)))
         if len(keys) == 0:
             return 0
-        limit = float(keys[min(count, len(keys)) - 1])
-        return len(self._add(self._joined(self.parts.map(factor_part.take_smallest, limit))))
+        limit = float(keys[min(candidate_count(count), len(keys)) - 1])
+        found = self.parts.map(factor_part.take_smallest, limit)
+        drawn = self._joined(found)
+        assert drawn is not None
+        chosen = np.sort(self._pursue(drawn.samples, count))
+        is_chosen = np.isin(np.arange(len(drawn.rows)), chosen)
+        ends = np.cumsum([0 if part is None else len(part.numbers) for part in found])
+        taken = {
+            number: part.numbers[own]
+            for number, part, own in zip(self.first_rows, found, np.split(is_chosen, ends[:-1]), strict=True)
+            if part is not None
+        }
+        self.parts.map(factor_part.mark_taken, taken, reads=False)
+        return len(self._add(drawn.take(chosen)))
+
+    def _pursue(self, candidates: Any, count: int) -> Vector:
+        """The candidates that lower β'(K − K̂)β most."""
+        a, landmarks = (self.kernel.prepare(rows, np.float64) for rows in (candidates, self.map.landmarks))
+        g = -product(self.kernel, a, landmarks, coefficients(self.root, self.v), self.options.n_threads)
+        for some in np.array_split(np.arange(len(g)), -(-len(g) // self._rows_at_once)):
+            K_beta, computed = self.parts.total(factor_part.times_beta, take_samples(candidates, some))
+            g[some] += K_beta
+            self.evaluations += int(computed)
+        K, K_m = (np.asarray(self.kernel.block(b, a), np.float64) for b in (a, landmarks))
+        V = linalg.solve_triangular(self.root, K_m, lower=True, check_finite=False)
+        self.evaluations += len(g) * (len(g) + 2 * self.m)
+        return pursue(g, K - V.T @ V, count, dependent(self.largest, self.dtype))
 
     @property
     def _turn(self) -> int:
@@ -266,8 +296,8 @@ class PartsGrowth(Growth):
         options = LinearOptions(tol=tol, max_iter=self.options.max_iter, seed=self.options.seed)
         found = solve_parts(self.L, statement, options, self.clock, self._start(), self._keep if self.keep else None)
         self.last = found.w, found.intercept
-        (v,) = self.L.total(factor_part.feature_sum)
-        return Restricted(found.w, found.intercept, v, found.certificate, found.n_iter)
+        (self.v,) = self.L.total(factor_part.feature_sum)
+        return Restricted(found.w, found.intercept, self.v, found.certificate, found.n_iter)
 
     def _start(self) -> Vector | None:
         """The last model as one of the present landmarks: the columns of L before the new ones are the same."""
@@ -364,6 +394,10 @@ class _Samples:
     samples: Any
     rows: Vector
     targets: Vector
+
+    def take(self, index: Vector) -> _Samples:
+        """Some of them."""
+        return _Samples(take_samples(self.samples, index), self.rows[index], self.targets[index])
 
 
 def _starts(sizes: Iterable[tuple[int, int]]) -> dict[int, int]:
