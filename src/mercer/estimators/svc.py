@@ -95,16 +95,17 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     # ---- training --------------------------------------------------------------------------------------------
 
-    def _problems(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> OneVsOne:
+    def _problems(
+        self, data: Data, y: Vector, weight: Vector, clock: Clock, options: Options | None = None
+    ) -> OneVsOne:
         """All pairs of classes."""
         codes, used = y.astype(np.intp), weight > 0
         members = [np.flatnonzero((codes == c) & used) for c in range(len(self.classes_))]
         loss, C = self._loss()
         # a hard margin weighs nothing
         factor = np.where(used, C, 0.0) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
-        return OneVsOne(
-            data, members, loss, factor, bool(self.fit_intercept), self._options(), clock, self._pair_solver()
-        )
+        options = self._options() if options is None else options
+        return OneVsOne(data, members, loss, factor, bool(self.fit_intercept), options, clock, self._pair_solver())
 
     def _pair_solver(self) -> SolvePair:
         """What solves the problem of two classes."""

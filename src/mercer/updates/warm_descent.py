@@ -2,10 +2,10 @@
 
     min  ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  the sum over each group fixed
 
-F = Kβ is known in float64 for all samples. Rounds: the free variables and the variables that violate optimality most
-are a working set, on which SMO (`svm/_smo_loops.py`) solves the problem; F follows from the columns of K that belong to
-variables that have moved. A few rounds suffice, since most free variables barely move: Cauwenberghs & Poggio,
-"Incremental and decremental support vector machine learning", NIPS 13 (2000).
+F = Kβ is known in float64 for all samples. Rounds: the variables that violate optimality most join the free ones, and
+the problem over these is solved; F follows from the columns of K that belong to variables that have moved. Newton's
+steps with the inverse of the free variables' matrix solve it: Cauwenberghs & Poggio, "Incremental and decremental
+support vector machine learning", NIPS 13 (2000). Where that is not kept, SMO (`svm/_smo_loops.py`) does.
 """
 
 from __future__ import annotations
@@ -22,10 +22,17 @@ from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, survey
 from mercer.problems.solution import Options, Status
+from mercer.updates.free_set import MANY_AT_ONCE, FreeSet
 from mercer.updates.kernel_columns import KernelColumns
 
 # most rounds, most violators that join the working set in a round, and most members of a working set
 ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
+# most free variables whose inverse is kept, and most Newton steps in a round
+MOST_FREE, NEWTON_STEPS = 1000, 200
+# rounds of Newton's steps without progress
+MOST_IDLE = 4
+# no finite violation is as large: only free variables become members
+ONLY_FREE = float(np.finfo(np.float64).max)
 # pair steps in a round per member, and at least
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
@@ -102,6 +109,103 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
     return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
 
 
+def follow(
+    problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock, free: FreeSet, rounds: int = ROUNDS
+) -> Ended:
+    """Descend by Newton's steps until the violation is at most tol and the sum is right. Edits β, F and ``free``."""
+    from mercer.updates._free_set_loops import newton_steps
+
+    qp, rows, beta, F = problem
+    stored, rounding = columns.stored, SUM_ROUNDING * float(np.abs(beta).sum())
+    steps, previous, idle = 0, np.inf, 0
+    for k in range(rounds):
+        missing = float(seen.missing[0]) if qp.n_groups else 0.0
+        violation, is_whole = seen.violation, abs(missing) <= rounding
+        if violation <= options.tol and is_whole:
+            return Ended(Status.CONVERGED, steps, seen)
+        over = Status.MAX_ITER if 0 <= options.max_iter <= steps else clock.over()
+        if over is not None and is_whole:
+            return Ended(over, steps, seen)
+        idle = 0 if violation < 0.9 * previous else idle + 1
+        previous = min(previous, violation)
+        if over is not None or idle > MOST_IDLE or not np.isfinite(violation):
+            break
+        level = level_of(qp, seen)
+        # before the free variables have made up for the samples that left, others violate optimality for a while
+        joins = new_members(problem, free, level, LEAST_VIOLATION * options.tol if k or is_whole else ONLY_FREE)
+        admitted = admit(problem, free, joins, columns)
+        if admitted is None:
+            break
+        members, count = free.members(rows), len(free.samples)
+        place = stored.place if rows is None else stored.place[rows]
+        limit = NEWTON_STEPS if options.max_iter < 0 else min(NEWTON_STEPS, options.max_iter - steps)
+        count, taken = newton_steps(
+            stored.values, stored.n, place, free.R, members, count, admitted, beta, F, qp.linear,
+            qp.l1, qp.ridge, qp.lower, qp.upper, qp.n_groups > 0, missing, level, limit,
+        )  # fmt: skip
+        steps += taken
+        seen = survey(qp, beta, F)
+        if count < 0:
+            free.forget()
+            break
+        free.samples = members[:count] if rows is None else rows[members[:count]]
+    return Ended(None, steps, seen)
+
+
+def level_of(qp: BoxQP, seen: Survey) -> float:
+    """The threshold: that of the free variables, or the middle of what the others allow."""
+    if qp.n_groups == 0:
+        return 0.0
+    if seen.n_free[0]:
+        return float(seen.levels[0] / seen.n_free[0])
+    level = 0.5 * float(seen.m[0] + seen.M[0])
+    return level if np.isfinite(level) else 0.0
+
+
+def new_members(problem: Problem, free: FreeSet, level: float, least: float) -> Vector:
+    """Free variables that are no members yet, and the worst of those that violate optimality by more than ``least``."""
+    from mercer.updates._free_set_loops import choose_joins
+
+    qp, rows, beta, F = problem
+    joins, excess = np.empty(len(beta), np.intp), np.empty(len(beta))
+    count = choose_joins(
+        beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level, least, free.members(rows), len(free.samples),
+        joins, excess,
+    )  # fmt: skip
+    return worst(joins[:count], excess[:count])
+
+
+def admit(problem: Problem, free: FreeSet, joins: Vector, columns: Columns) -> Vector | None:
+    """Store the columns of all members; the variables that join one by one, the others have joined. None if too many.
+
+    Edits ``free``.
+    """
+    qp, rows = problem.qp, problem.rows
+    together = np.concatenate((free.samples[free.samples >= 0], joins if rows is None else rows[joins]))
+    if len(together) > MOST_FREE or not columns.ensure(together):
+        return None
+    if len(joins) <= MANY_AT_ONCE:
+        free.reserve(len(free.samples) + len(joins))
+        return joins
+    variables = together if rows is None else np.searchsorted(rows, together)
+    if not free.invert(qp, variables, together, columns.stored):
+        free.forget()
+        return None
+    return joins[:0]
+
+
+def worst(members: Vector, excess: Vector) -> Vector:
+    """The members with an infinite excess, and the worst of the others."""
+    if len(members) <= VIOLATORS:
+        return members
+    others = np.flatnonzero(np.isfinite(excess))
+    if len(others) > VIOLATORS:
+        chosen = np.isinf(excess)
+        chosen[others[np.argpartition(-excess[others], VIOLATORS)[:VIOLATORS]]] = True
+        members = members[chosen]
+    return members
+
+
 def descend(
     problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock, rounds: int = ROUNDS
 ) -> Ended:
@@ -159,13 +263,7 @@ def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) ->
         beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level if np.isfinite(level) else 0.0,
         LEAST_VIOLATION * tol, members, excess,
     )  # fmt: skip
-    members, excess = members[:count], excess[:count]
-    others = np.flatnonzero(np.isfinite(excess))
-    if len(others) > VIOLATORS:
-        chosen = np.isinf(excess)
-        chosen[others[np.argpartition(-excess[others], VIOLATORS)[:VIOLATORS]]] = True
-        members = members[chosen]
-    return members
+    return worst(members[:count], excess[:count])
 
 
 def solve_working_set(

@@ -25,6 +25,7 @@ from mercer.problems.solution import Options, Solution, Status, TracePoint, conc
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.svm.plan import over_features
 from mercer.svm.verify import exact_product
+from mercer.updates.free_set import MOST_FAILURES, FreeSet
 from mercer.updates.kernel_columns import KernelColumns
 from mercer.updates.warm_descent import (
     ROUNDS,
@@ -34,12 +35,15 @@ from mercer.updates.warm_descent import (
     Problem,
     add_columns,
     descend,
+    follow,
     restore_sums,
 )
 from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets
 
 # if so many samples come or leave at once, the exact solver is begun at the present solution instead
 MOST_AT_ONCE = 200
+# the parameters on which the options of a solver depend
+OPTIONS = ("tol", "max_iter", "time_limit", "cache_size", "shrinking", "n_jobs", "precision", "solver")
 # most rounds of a problem that can be solved over its features instead
 FEW_ROUNDS = 3
 
@@ -77,7 +81,9 @@ class MachineUpdates:
         self.beta: Matrix | None = None
         self.F = np.empty((0, 0))
         self.columns = KernelColumns(0)
+        self.free: dict[int, FreeSet] = {}
         self.solved_with: tuple[Any, ...] = ()
+        self._options: tuple[tuple[Any, ...], Options] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("samples", "targets", "weight", "psd", "version")}
@@ -90,6 +96,13 @@ class MachineUpdates:
     def n(self) -> int:
         """The number of training samples."""
         return len(self.weight)
+
+    def options_of(self, model: Any) -> Options:
+        """The options of the model's parameters; an update is too short to find out about cores and memory each time."""
+        key = tuple(getattr(model, name) for name in OPTIONS)
+        if self._options is None or self._options[0] != key:
+            self._options = key, model._options()
+        return self._options[1]
 
     # ---- the change ------------------------------------------------------------------------------------------
 
@@ -116,7 +129,7 @@ class MachineUpdates:
             run.solve()
         except BaseException:
             vars(self).update(before)
-            self.columns = KernelColumns(self.n)
+            self.columns, self.free = KernelColumns(self.n), {}
             vars(model).clear()
             vars(model).update(attributes)
             raise
@@ -138,12 +151,12 @@ class MachineUpdates:
                 codes = np.searchsorted(classes, change.targets).astype(np.float64)
                 own = np.searchsorted(classes, old)[own.astype(np.intp)].astype(np.float64)
         targets = change.of_vector(own, codes)
-        gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
-        if len(gone):
-            raise InvalidInputError(
-                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of them, "
-                "or fit a model without this class."
-            )
+        for c in sorted(set(own[change.removed].tolist())):
+            if not np.any(targets == c):
+                raise InvalidInputError(
+                    f"The update would leave no sample of the class {classes[[int(c)]].tolist()[0]!r}. Keep one of "
+                    "them, or fit a model without this class."
+                )
         return classes, targets
 
     def _restore(self, model: Any) -> None:
@@ -195,6 +208,7 @@ class Run:
                 at = pairs.index((int(kept[i]), int(kept[j])))
                 beta[at], F[at] = state.beta[p], state.F[p]
             state.beta, state.F, state.targets = beta, F, kept[state.targets.astype(np.intp)].astype(np.float64)
+            state.free = {}
             self.touched = state.targets[self.change.removed]
         model.classes_ = classes
 
@@ -227,12 +241,14 @@ class Run:
         samples = change.of_samples(state.samples)
         beta = change.of_vector(beta)
         self.data = Data(self.kernel, samples, len(weight), self.state.psd)
+        for free in state.free.values():
+            free.samples = change.of_numbers(free.samples)
         new = np.arange(len(weight) - change.n_new, len(weight))
         if change.order is not None:
             new = np.argsort(change.order)[len(weight) - change.n_new :]
         F = change.of_vector(F)
         if self.many:
-            state.columns = KernelColumns(len(weight))
+            state.columns, state.free = KernelColumns(len(weight)), {}
         else:
             state.columns.remove(removed)
             self.near = change.of_vector(gone.sum(axis=0)) if len(gone) else None
@@ -291,7 +307,7 @@ class Run:
             self._solve_pairs()
         else:
             loss, C = model._single_loss()
-            self.options = model._options()
+            self.options = state.options_of(model)
             used = np.flatnonzero(state.weight > 0)
             rows = None if len(used) == state.n else used
             factor = np.multiply(C, state.weight, out=np.zeros(state.n), where=state.weight > 0)
@@ -352,8 +368,8 @@ class Run:
 
     def _solve_pairs(self) -> None:
         state, model = self.state, self.model
-        problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock)
-        self.options = problems.options
+        self.options = state.options_of(model)
+        problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock, self.options)
         assert state.beta is not None
         found: list[Solution | None] = []
         # parameters may have been changed, and balanced weights of all classes change
@@ -398,7 +414,7 @@ class Run:
         # a linear kernel is solved over its features in a few milliseconds
         linear = over_features(self.data, len(beta), qp, self.options)
         if not (self.many or is_new or qp.has_open_box or not self.data.psd):
-            ended = self._descend(problem, FEW_ROUNDS if linear else ROUNDS)
+            ended = self._descend(p, problem, FEW_ROUNDS if linear else ROUNDS)
         if ended is None or ended.status is None:
             with self.clock:
                 solution = exactly(None if linear else beta)
@@ -427,13 +443,20 @@ class Run:
         product: Vector = X @ (X.T @ beta)
         return product
 
-    def _descend(self, problem: Problem, rounds: int) -> Ended | None:
+    def _descend(self, p, problem: Problem, rounds: int) -> Ended | None:
         """Correct the sums and descend; None if β has left its box, as after a change of C."""
         qp, rows, beta, F = problem
         seen = survey(qp, beta, F)
         if seen.outside > 0:
             return None
         columns = Columns(self.data, lambda: self.features, self.state.columns, self.options.budget)
+        free = self.state.free.setdefault(p, FreeSet())
+        if free.failures < MOST_FAILURES:
+            with self.clock:
+                ended = follow(problem, seen, columns, self.options, self.clock, free, rounds)
+            if ended.status is not None:
+                return ended
+            seen = ended.seen
         if np.any(np.abs(seen.missing) > SUM_ROUNDING * np.abs(beta).sum()):
             near = self.near if rows is None or self.near is None else self.near[rows]
             before = beta.copy()
