@@ -35,7 +35,7 @@ from mercer.losses import HardMargin, Loss, NuHinge
 from mercer.losses.classification import classification_loss
 from mercer.parts.layout import Parts
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Solution
+from mercer.problems.solution import Options, Solution
 from mercer.sources.checkpoint import Checkpoint
 from mercer.svm.batch import OneVsOne, SolvePair, class_pairs
 from mercer.svm.solve import solve_problem

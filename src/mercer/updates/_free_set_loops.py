@@ -10,20 +10,28 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.tiles import add_rows_product
+from mercer.problems._optimality_loops import LEVELS, M_LOW, M_UP, N_FREE, OUTSIDE, TOTAL, optimality_sums
 
 # a Schur complement below this share of a variable's own kernel value counts as 0
 SINGULAR = 1e-9
+# the sum may differ by so much, relative to the sum of absolute values
+SUM_ROUNDING = 1e-13
+# no finite violation is larger: only free variables join
+ONLY_FREE = float(np.finfo(np.float64).max)
+# rounds without progress after which `follow` gives up
+MOST_IDLE = 4
+# how `follow` ends: the violation is at most tol, steps or rounds are used up, no progress, R is spoilt, variables that
+# join need columns or are many
+DONE, LIMIT, STUCK, SPOILT, NEEDS = range(5)
 
 
 @compiled()
-def choose_joins(beta, F, linear, l1, ridge, lower, upper, level, least, members, count, joins, excess):
+def _choose_joins(beta, F, linear, l1, ridge, lower, upper, level, least, most, members, count, joins, found):
     """Fill ``joins`` with free variables that are no members, and those that violate optimality by more than ``least``.
 
-    A variable violates optimality by how much its rate (see `problems/dual.py`) is beyond ``level``, the threshold.
-    Fills ``excess`` with the violation of each, inf for free ones. Returns their number. ``joins`` has an entry for
-    each variable.
+    A variable violates optimality by how much its rate (see `problems/dual.py`) is beyond ``level``, the threshold. Of
+    more than ``most`` violating variables the worst join. Returns how many join. Writes to ``found``.
     """
-    found = np.empty(beta.shape[0])
     for v in range(beta.shape[0]):
         b, low, high, kink = beta[v], lower[v], upper[v], l1[v]
         s = linear[v] - F[v] - ridge[v] * b - level
@@ -34,11 +42,18 @@ def choose_joins(beta, F, linear, l1, ridge, lower, upper, level, least, members
     for t in range(count):
         if members[t] >= 0:
             found[members[t]] = -np.inf
-    chosen = 0
-    for v in range(beta.shape[0]):
-        if found[v] > least:
-            joins[chosen], excess[chosen] = v, found[v]
-            chosen += 1
+    for attempt in range(8):
+        chosen, violating, largest = 0, 0, least
+        for v in range(beta.shape[0]):
+            if found[v] > least and (found[v] == np.inf or attempt < 7 or violating < most):
+                joins[chosen] = v
+                chosen += 1
+                if found[v] < np.inf:
+                    violating += 1
+                    largest = max(largest, found[v])
+        if violating <= most:
+            break
+        least = 0.5 * (least + largest)
     return chosen
 
 
@@ -106,7 +121,15 @@ def _is_free(b, low, high, kink):
 
 
 @compiled()
-def newton_steps(
+def _end(d, side, low, high):
+    """Where a variable that moves in direction d ends: at its bound, or at the kink."""
+    if d > 0.0:
+        return min(high, 0.0) if side < 0.0 else high
+    return max(low, 0.0) if side > 0.0 else low
+
+
+@compiled()
+def _newton_steps(
     values, width, place, R, members, count, joins, beta, F, linear, l1, ridge, lower, upper, bordered, missing, level,
     limit,
 ):  # fmt: skip
@@ -117,10 +140,8 @@ def newton_steps(
     variable that meets it is free no longer, and the others go on. Returns the number of members (-1 if R is spoilt)
     and of steps.
     """
-    room = len(R)
-    h, delta, work = np.empty(room), np.empty(room), np.empty(room)
-    begin, side, change = np.empty(room), np.empty(room), np.empty(room)
-    moved, n_moved = np.empty(room, place.dtype), 0
+    h, delta, work, begin, side, change = np.empty((6, len(R)))
+    moved, n_moved = np.empty(len(R), place.dtype), 0
     for t in range(count - 1, -1, -1):
         v = members[t]
         if v < 0 or not _is_free(beta[v], lower[v], upper[v], l1[v]):
@@ -150,13 +171,13 @@ def newton_steps(
         length, who, end = 1.0, -1, 0.0
         for t in range(count):
             v, d = members[t], delta[t + 1]
-            bound = upper[v] if d > 0.0 else lower[v]
-            if side[t] * d < 0.0:
-                bound = max(lower[v], 0.0) if d < 0.0 else min(upper[v], 0.0)
+            bound = _end(d, side[t], lower[v], upper[v])
             if abs(d) * length > abs(bound - beta[v]):
                 length, who, end = abs(bound - beta[v]) / abs(d), t, bound
         for t in range(count):
-            beta[members[t]] += length * delta[t + 1]
+            v, d = members[t], delta[t + 1]
+            bound, b = _end(d, side[t], lower[v], upper[v]), beta[v] + length * d
+            beta[v] = min(b, bound) if d > 0.0 else max(b, bound)  # rounding may lead beyond the bound
             h[t + 1] -= length * (h[t + 1] - delta[0])
         h[0] *= 1.0 - length
         if who < 0:
@@ -180,3 +201,58 @@ def newton_steps(
     for v in range(len(F)):
         F[v] += total[place[v]]
     return max(count, -1), steps
+
+
+@compiled()
+def follow(
+    values, width, stored, place, R, members, count, beta, F, linear, l1, ridge, lower, upper, group, bordered, total,
+    tol, least, most, many, limit, rounds, first, joins, groups, totals,
+):  # fmt: skip
+    """Rounds of Newton's steps until the violation is at most tol and the sum is ``total``. Edits β, F, R and members.
+
+    Fills groups and totals (see `optimality_sums`). ``first`` is whether this is the first call: as long as the sum is
+    wrong then, only free variables are members. The first ``stored`` places have stored columns. Returns how it ended,
+    and the number of members, of steps, and of variables in ``joins`` that need columns or more room.
+    """
+    steps, idle, previous, found = 0, 0, np.inf, np.empty(len(beta))
+    for k in range(rounds + 1):
+        optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+        m, M, missing = groups[0, M_UP], groups[0, M_LOW], 0.0
+        violation, size = m - M if bordered else max(m, -M), 0.0
+        if bordered:
+            missing = total - groups[0, TOTAL]
+            for v in range(len(beta)):
+                size += abs(beta[v])
+        whole = abs(missing) <= SUM_ROUNDING * size
+        if not totals[OUTSIDE] <= 0.0 or not np.isfinite(violation):
+            return STUCK, count, steps, 0
+        if violation <= tol and whole:
+            return DONE, count, steps, 0
+        idle = 0 if violation < 0.9 * previous else idle + 1
+        previous = min(previous, violation)
+        if idle > MOST_IDLE:
+            return STUCK, count, steps, 0
+        if k == rounds or steps >= limit:
+            return LIMIT, count, steps, 0
+        level = 0.0
+        if bordered:
+            level = groups[0, LEVELS] / groups[0, N_FREE] if groups[0, N_FREE] > 0.0 else 0.5 * (m + M)
+        # before the free variables have made up for the samples that left, others violate optimality for a while
+        above = ONLY_FREE if first and k == 0 and not whole else least
+        chosen = _choose_joins(
+            beta, F, linear, l1, ridge, lower, upper, level, above, most, members, count, joins, found
+        )
+        ready = chosen <= many and count + chosen < len(R)
+        for t in range(chosen):
+            ready = ready and place[joins[t]] < stored
+        if not ready:
+            return NEEDS, count, steps, chosen
+        count, taken = _newton_steps(
+            values, width, place, R, members, count, joins[:chosen], beta, F, linear, l1, ridge, lower, upper, bordered,
+            missing, level, limit - steps,
+        )  # fmt: skip
+        steps += taken
+        if count < 0:
+            optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
+            return SPOILT, 0, steps, 0
+    return LIMIT, count, steps, 0

@@ -40,6 +40,10 @@ class FreeSet:
             found[:count][self.samples < 0] = -1
         return found
 
+    def keep(self, members: Vector, rows: Vector | None) -> None:
+        """Set the samples to those of these variables."""
+        self.samples = members if rows is None else np.where(members < 0, -1, rows[members])
+
     def forget(self) -> None:
         """Forget the inverse, which is spoilt."""
         self.samples = np.empty(0, np.intp)

@@ -16,23 +16,20 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._compiled.program import Program
-from mercer.gram.operator import Data
-from mercer.kernels.features import Features, Vector
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
-from mercer.problems.dual import Survey, survey
+from mercer.problems.dual import Survey, survey, survey_of
 from mercer.problems.solution import Options, Status
 from mercer.updates.free_set import MANY_AT_ONCE, FreeSet
 from mercer.updates.kernel_columns import KernelColumns
 
 # most rounds, most violators that join the working set in a round, and most members of a working set
 ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
-# most free variables whose inverse is kept, and most Newton steps in a round
-MOST_FREE, NEWTON_STEPS = 1000, 200
-# rounds of Newton's steps without progress
-MOST_IDLE = 4
-# no finite violation is as large: only free variables become members
-ONLY_FREE = float(np.finfo(np.float64).max)
+# most violators that become free in a round of Newton's steps
+JOINING = 24
+# most free variables whose inverse is kept, and most of Newton's steps
+MOST_FREE, MOST_STEPS = 1000, 10_000
 # pair steps in a round per member, and at least
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
@@ -53,16 +50,15 @@ class Problem(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What computes columns of K: data, a function that prepares all samples in float64, stored columns, a budget."""
+    """Stored columns of K, a function that computes K[samples, :], and a budget of bytes."""
 
-    data: Data
-    features: Callable[[], Features]
     stored: KernelColumns
+    compute: Callable[[Vector], Matrix]
     budget: int
 
     def ensure(self, samples: Vector) -> bool:
         """Store the columns of these samples; False if they do not fit into the budget."""
-        return self.stored.ensure(self.data.kernel, self.features, samples, self.budget)
+        return self.stored.ensure(self.compute, samples, self.budget)
 
 
 class Ended(NamedTuple):
@@ -110,88 +106,57 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
 
 
 def follow(
-    problem: Problem, seen: Survey, columns: Columns, options: Options, clock: Clock, free: FreeSet, rounds: int = ROUNDS
+    problem: Problem, columns: Columns, options: Options, clock: Clock, free: FreeSet, rounds: int = ROUNDS
 ) -> Ended:
     """Descend by Newton's steps until the violation is at most tol and the sum is right. Edits β, F and ``free``."""
-    from mercer.updates._free_set_loops import newton_steps
+    from mercer.updates import _free_set_loops as loops
 
     qp, rows, beta, F = problem
-    stored, rounding = columns.stored, SUM_ROUNDING * float(np.abs(beta).sum())
-    steps, previous, idle = 0, np.inf, 0
-    for k in range(rounds):
-        missing = float(seen.missing[0]) if qp.n_groups else 0.0
-        violation, is_whole = seen.violation, abs(missing) <= rounding
-        if violation <= options.tol and is_whole:
-            return Ended(Status.CONVERGED, steps, seen)
-        over = Status.MAX_ITER if 0 <= options.max_iter <= steps else clock.over()
-        if over is not None and is_whole:
-            return Ended(over, steps, seen)
-        idle = 0 if violation < 0.9 * previous else idle + 1
-        previous = min(previous, violation)
-        if over is not None or idle > MOST_IDLE or not np.isfinite(violation):
-            break
-        level = level_of(qp, seen)
-        # before the free variables have made up for the samples that left, others violate optimality for a while
-        joins = new_members(problem, free, level, LEAST_VIOLATION * options.tol if k or is_whole else ONLY_FREE)
-        admitted = admit(problem, free, joins, columns)
-        if admitted is None:
-            break
-        members, count = free.members(rows), len(free.samples)
+    stored, joins, steps = columns.stored, np.empty(len(beta), np.intp), 0
+    groups, totals, total = np.empty((1, 5)), np.empty(7), float(qp.sums[0]) if qp.n_groups else 0.0
+    limit = options.max_iter if options.max_iter >= 0 else MOST_STEPS
+    for _ in range(rounds):
         place = stored.place if rows is None else stored.place[rows]
-        limit = NEWTON_STEPS if options.max_iter < 0 else min(NEWTON_STEPS, options.max_iter - steps)
-        count, taken = newton_steps(
-            stored.values, stored.n, place, free.R, members, count, admitted, beta, F, qp.linear,
-            qp.l1, qp.ridge, qp.lower, qp.upper, qp.n_groups > 0, missing, level, limit,
+        members, count = free.members(rows), len(free.samples)
+        over = clock.over()
+        code, count, taken, chosen = loops.follow(
+            stored.values, stored.n, stored.count, place, free.R, members, count, beta, F, qp.linear, qp.l1, qp.ridge,
+            qp.lower, qp.upper, qp.group, qp.n_groups > 0, total, options.tol, LEAST_VIOLATION * options.tol,
+            JOINING, MANY_AT_ONCE, limit - steps if over is None else 0, rounds, steps == 0, joins, groups, totals,
         )  # fmt: skip
         steps += taken
-        seen = survey(qp, beta, F)
-        if count < 0:
+        seen = survey_of(groups, totals, qp.sums)
+        if code == loops.SPOILT:
             free.forget()
-            break
-        free.samples = members[:count] if rows is None else rows[members[:count]]
+        else:
+            free.keep(members[:count], rows)
+        if code == loops.DONE:
+            return Ended(Status.CONVERGED, steps, seen)
+        is_whole = not np.any(np.abs(seen.missing) > SUM_ROUNDING * float(np.abs(beta).sum()))
+        if code == loops.LIMIT and is_whole and (over is not None or steps >= limit):
+            return Ended(over or Status.MAX_ITER, steps, seen)
+        if code != loops.NEEDS or not admit(problem, free, joins[:chosen], columns):
+            return Ended(None, steps, seen)
     return Ended(None, steps, seen)
 
 
-def level_of(qp: BoxQP, seen: Survey) -> float:
-    """The threshold: that of the free variables, or the middle of what the others allow."""
-    if qp.n_groups == 0:
-        return 0.0
-    if seen.n_free[0]:
-        return float(seen.levels[0] / seen.n_free[0])
-    level = 0.5 * float(seen.m[0] + seen.M[0])
-    return level if np.isfinite(level) else 0.0
+def admit(problem: Problem, free: FreeSet, joins: Vector, columns: Columns) -> bool:
+    """Store the columns of variables that join, and make room for them; False if they are too many. Edits ``free``.
 
-
-def new_members(problem: Problem, free: FreeSet, level: float, least: float) -> Vector:
-    """Free variables that are no members yet, and the worst of those that violate optimality by more than ``least``."""
-    from mercer.updates._free_set_loops import choose_joins
-
-    qp, rows, beta, F = problem
-    joins, excess = np.empty(len(beta), np.intp), np.empty(len(beta))
-    count = choose_joins(
-        beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level, least, free.members(rows), len(free.samples),
-        joins, excess,
-    )  # fmt: skip
-    return worst(joins[:count], excess[:count])
-
-
-def admit(problem: Problem, free: FreeSet, joins: Vector, columns: Columns) -> Vector | None:
-    """Store the columns of all members; the variables that join one by one, the others have joined. None if too many.
-
-    Edits ``free``.
+    If many join, the matrix of all is inverted anew, and they are members.
     """
     qp, rows = problem.qp, problem.rows
     together = np.concatenate((free.samples[free.samples >= 0], joins if rows is None else rows[joins]))
     if len(together) > MOST_FREE or not columns.ensure(together):
-        return None
+        return False
     if len(joins) <= MANY_AT_ONCE:
         free.reserve(len(free.samples) + len(joins))
-        return joins
+        return True
     variables = together if rows is None else np.searchsorted(rows, together)
     if not free.invert(qp, variables, together, columns.stored):
         free.forget()
-        return None
-    return joins[:0]
+        return False
+    return True
 
 
 def worst(members: Vector, excess: Vector) -> Vector:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,18 +14,18 @@ from mercer._sklearn_compat import num_samples
 from mercer.estimators.exact_updates.updates_mixin import Change, new_weights
 from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
-from mercer.gram.operator import Data, check_finite, product
+from mercer.gram.operator import Data, product
 from mercer.kernels import Kernel, Linear
-from mercer.kernels.features import Features, Matrix, Vector, take_samples
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, survey
+from mercer.problems.dual import survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.svm.plan import over_features
 from mercer.svm.verify import exact_product
 from mercer.updates.free_set import MOST_FAILURES, FreeSet
-from mercer.updates.kernel_columns import KernelColumns
+from mercer.updates.kernel_columns import KernelColumns, kernel_columns
 from mercer.updates.warm_descent import (
     ROUNDS,
     SUM_ROUNDING,
@@ -82,6 +81,7 @@ class MachineUpdates:
         self.F = np.empty((0, 0))
         self.columns = KernelColumns(0)
         self.free: dict[int, FreeSet] = {}
+        self.features: Features | None = None
         self.solved_with: tuple[Any, ...] = ()
         self._options: tuple[tuple[Any, ...], Options] | None = None
 
@@ -98,11 +98,31 @@ class MachineUpdates:
         return len(self.weight)
 
     def options_of(self, model: Any) -> Options:
-        """The options of the model's parameters; an update is too short to find out about cores and memory each time."""
+        """The options of the model's parameters; counting cores and memory would take a tenth of an update."""
         key = tuple(getattr(model, name) for name in OPTIONS)
         if self._options is None or self._options[0] != key:
             self._options = key, model._options()
         return self._options[1]
+
+    def prepared(self, kernel: Kernel) -> Features:
+        """All samples, prepared in float64."""
+        if self.features is None:
+            self.features = kernel.prepare(self.samples, np.float64)
+        return self.features
+
+    def change_samples(self, change: Change, kernel: Kernel) -> None:
+        """Set the samples after the change. Prepared vectors follow, since their norms take longer than an update."""
+        before, known = self.samples, self.features
+        self.samples, self.features = change.of_samples(before), None
+        if not isinstance(known, VectorFeatures) or known.X is not before:
+            return
+        norms, (common, largest) = known.norms, known.norm_range
+        new = kernel.prepare(change.samples, np.float64).norms if change.n_new else norms[:0]
+        widest = max(largest, float(new.max(initial=0.0)))
+        features = VectorFeatures(self.samples, np.float64, change.of_vector(norms, new), (common, widest))
+        if widest == largest:
+            features.planned = known.planned
+        self.features = features
 
     # ---- the change ------------------------------------------------------------------------------------------
 
@@ -170,6 +190,7 @@ class MachineUpdates:
         beta[:, support] = coef
         features = kernel.prepare(self.samples, np.float64)
         self.F = np.ascontiguousarray(product(kernel, features, features.take(support), coef.T).T)
+        self.features = features
         self.columns = KernelColumns(self.n)
         self.beta = beta  # last: Ctrl-C may have ended the above
 
@@ -183,9 +204,11 @@ class Run:
         self.options = Options()
         self.many = len(change.removed) + change.n_new > MOST_AT_ONCE
         self.touched: Vector = state.targets[change.removed]
-        self.near: Vector | None = None
         self.carried = self.many
         self.known: dict[tuple[int, int], Solution] = {}
+        # kernel values of samples that leave with weight, before the change, and of samples that come, after it
+        self.gone, self.coming, self.coming_at = np.empty((0, 0)), np.empty((0, 0)), dict[int, int]()
+        self.is_settled = False
 
     def change_classes(self, classes: Vector, targets: Vector, weight: Vector) -> None:
         """Set the classes and their weights; pairs with a new class begin at β = 0."""
@@ -231,16 +254,15 @@ class Run:
         beta, F = state.beta, state.F
         assert beta is not None
         removed = change.removed
-        gone = np.zeros((0, state.n))
         if len(removed) and not self.many:
             carries = removed[beta[:, removed].any(axis=0)]
             self.carried = len(carries) > 0
             if self.carried:
-                gone = self._columns_of(carries)
-                F = F - beta[:, carries] @ gone
-        samples = change.of_samples(state.samples)
+                self.gone = self._columns_of(carries)
+                F = F - beta[:, carries] @ self.gone
+        state.change_samples(change, self.kernel)
         beta = change.of_vector(beta)
-        self.data = Data(self.kernel, samples, len(weight), self.state.psd)
+        self.data = Data(self.kernel, state.samples, len(weight), self.state.psd)
         for free in state.free.values():
             free.samples = change.of_numbers(free.samples)
         new = np.arange(len(weight) - change.n_new, len(weight))
@@ -251,48 +273,44 @@ class Run:
             state.columns, state.free = KernelColumns(len(weight)), {}
         else:
             state.columns.remove(removed)
-            self.near = change.of_vector(gone.sum(axis=0)) if len(gone) else None
             if change.n_new:
                 self._let_come(beta, F, new)
             if change.order is not None:
                 state.columns.permute(change.order)
         self.touched = np.append(self.touched, targets[new])
-        state.samples, state.targets, state.weight, state.beta, state.F = samples, targets, weight, beta, F
+        state.targets, state.weight, state.beta, state.F = targets, weight, beta, F
 
     def _let_come(self, beta: Matrix, F: Matrix, new: Vector) -> None:
-        """Compute F of new samples, and their values in stored columns. Edits F.
-
-        Both need their kernel values with samples that have weight or a stored column only.
-        """
+        """Compute F of new samples, and their values in stored columns. Edits F."""
         order, columns = self.change.order, self.state.columns
-        wanted: Any = beta.any(axis=0)
+        self.coming = self._compute(new)
+        self.coming_at = {i: t for t, i in enumerate(new.tolist())}
+        F[:, new] = beta @ self.coming.T
         # where the samples that stay are by now
-        kept = np.arange(columns.n) if order is None else np.argsort(order)[: columns.n]
-        stored = kept[columns.sample[: columns.count]]
-        wanted[stored] = True
-        some = np.flatnonzero(wanted)
-        a, b = (self.kernel.prepare(take_samples(self.data.samples, index), np.float64) for index in (some, new))
-        coming = self.kernel.block(a, b)
-        check_finite(coming)
-        self.data.evaluations.add(coming.size)
-        F[:, new] = beta[:, some] @ coming
-        columns.append(coming[np.searchsorted(some, stored)])
-        if self.near is None:
-            self.near = np.zeros(self.data.n)
-        self.near[some] += coming.sum(axis=1)
+        stored = columns.sample[: columns.count]
+        columns.append(self.coming[:, stored if order is None else np.argsort(order)[stored]].T)
+
+    def _near(self, rows: Vector | None) -> Vector:
+        """The sum of kernel values with samples that have left with weight, and with samples that came."""
+        near = self.change.of_vector(self.gone.sum(axis=0)) if len(self.gone) else np.zeros(self.data.n)
+        if len(self.coming):
+            near += self.coming.sum(axis=0)
+        return near if rows is None else near[rows]
 
     def _columns_of(self, index: Vector) -> Matrix:
         """K[index, :] before the change."""
         state = self.state
         if np.all(state.columns.has(index)):
             return state.columns.columns(index)
-        features = self.kernel.prepare(state.samples, np.float64)
-        return self.kernel.block(features, features.take(index)).T
+        return kernel_columns(self.kernel, state.prepared(self.kernel), index)
 
-    @cached_property
-    def features(self) -> Features:
-        """All samples after the change, prepared in float64."""
-        return self.kernel.prepare(self.data.samples, np.float64)
+    def _compute(self, index: Vector) -> Matrix:
+        """K[index, :] after the change."""
+        known = [self.coming_at.get(i, -1) for i in index.tolist()]
+        if min(known) >= 0:
+            return self.coming[known]
+        self.data.evaluations.add(len(index) * self.data.n)
+        return kernel_columns(self.kernel, self.state.prepared(self.kernel), index)
 
     # ---- problems --------------------------------------------------------------------------------------------
 
@@ -300,75 +318,76 @@ class Run:
         """Solve the problems that have changed, and publish all."""
         state, model = self.state, self.model
         model.shape_fit_ = (state.n, *model.shape_fit_[1:])
-        model.kernel_evaluations_ = self.data.evaluations.count
-        if self._is_settled():
-            return
-        if hasattr(model, "classes_"):
+        self.options = state.options_of(model)
+        if len(getattr(model, "classes_", ())) > 2:
             self._solve_pairs()
         else:
-            loss, C = model._single_loss()
-            self.options = state.options_of(model)
-            used = np.flatnonzero(state.weight > 0)
-            rows = None if len(used) == state.n else used
-            factor = np.multiply(C, state.weight, out=np.zeros(state.n), where=state.weight > 0)
-            y = state.targets
-            if rows is not None:
-                y, factor = y[rows], factor[rows]
-            statement = Statement(loss, rows, y, factor, bool(model.fit_intercept))
-            part = self.data if rows is None else self.data.take(rows)
-
-            def exactly(start: Vector | None) -> Solution:
-                start = None if start is None else start / model._unit
-                return model._run(part, loss, y, factor, self.options, self.clock, start)
-
-            solution = self._solved(0, statement, exactly)
-            model._check_bounded(solution)
-            model._publish_one(self.data, loss, used, solution)
-            model._warm = solution.beta / model._unit if model.warm_start else None
+            self._solve_one()
         model.kernel_evaluations_ = self.data.evaluations.count
 
-    def _is_settled(self) -> bool:
-        """Whether the present β is optimal without a change, as it is if no support vector has left and none came.
-
-        Then the model stays as it is, with other numbers of its support vectors and a new certificate.
-        """
-        state, model, change = self.state, self.model, self.change
-        if self.carried or len(model._statuses) != 1 or model.fit_status_ or not state.psd or not state.weight.all():
-            return False
+    def _solve_one(self) -> None:
+        """Regression, novelty detection, and two classes."""
+        state, model = self.state, self.model
         is_classifier = hasattr(model, "classes_")
         loss, C = model._loss() if is_classifier else model._single_loss()
-        if hasattr(loss, "nu") or not np.isfinite(C):
-            return False
-        y, factor = state.targets, C * state.weight
+        y, factor, rows = state.targets, state.weight, None
         if is_classifier:
-            if len(model.classes_) > 2 or model.class_weight == "balanced":
-                return False
-            if model.class_weight is not None:
+            if np.any(model.class_weight_ != 1.0):
                 factor = factor * model.class_weight_[y.astype(np.intp)]
             y = 1.0 - 2.0 * y
-        assert state.beta is not None
-        beta, F, qp = state.beta[0], state.F[0], loss.box_qp(y, factor, bool(model.fit_intercept))
-        seen = survey(qp, beta, F)
-        if seen.outside > 0 or not seen.violation <= float(model.tol) or (qp.n_groups and seen.n_free[0] == 0):
-            return False
+        if not state.weight.all():
+            rows = np.flatnonzero(state.weight > 0)
+            y, factor = y[rows], factor[rows]
+        statement = Statement(loss, rows, y, C * factor, bool(model.fit_intercept))
+        part = self.data if rows is None else self.data.take(rows)
+
+        def exactly(start: Vector | None) -> Solution:
+            if not is_classifier:
+                start = None if start is None else start / model._unit
+                return model._run(part, loss, y, statement.weight, self.options, self.clock, start)  # type: ignore[no-any-return]
+            pair, order = self._as_pair(statement)
+            solution = pair._solve_pair(None, (0, 1), None if start is None else start[order])
+            assert solution is not None
+            return solution.taken(np.argsort(order))
+
+        solution = self._solved(0, statement, exactly)
+        if self.is_settled and model.fit_status_ == 0:
+            self._publish_same(solution)
+        elif is_classifier:
+            pair, order = self._as_pair(statement)
+            model._publish_pairs(pair, [solution.taken(order)])
+            model._warm = [solution.beta[order] / model._unit] if model.warm_start else None
+        else:
+            model._check_bounded(solution)
+            model._publish_one(self.data, loss, np.arange(state.n) if rows is None else rows, solution)
+            model._warm = solution.beta / model._unit if model.warm_start else None
+
+    def _as_pair(self, statement: Statement) -> tuple[OneVsOne, Vector]:
+        """Two classes as a pair of classes, and the order of its samples: the first class first."""
+        loss, rows, y, weight, intercept = statement
+        order = np.concatenate((np.flatnonzero(y > 0), np.flatnonzero(y < 0)))
+        n_first = int(np.count_nonzero(y > 0))
+        index, factor = (order, weight) if rows is None else (rows[order], np.zeros(self.state.n))
+        if rows is not None:
+            factor[rows] = weight
+        members = index[:n_first], index[n_first:]
+        solver = self.model._pair_solver()
+        return OneVsOne(self.data, members, loss, factor, intercept, self.options, self.clock, solver), order
+
+    def _publish_same(self, solution: Solution) -> None:
+        """Publish a β that has not changed: support vectors have other numbers, and there is a new certificate."""
+        model, change, n = self.model, self.change, self.state.n
         if change.order is None:  # else the samples that stay have their old numbers
             support = model.support_ - np.searchsorted(change.removed, model.support_).astype(np.int32)
             model.support_ = support
-        b = seen.thresholds
-        model._support = replace(model._support, support=model.support_, n_train=state.n)
-        primal = loss.primal(seen.squared_norm, y, F, factor, b, qp.sums)
-        proof = conclude(seen, primal, b, qp.sums, float(np.abs(beta).max()), state.psd, loss.name)
-        seconds = self.clock.seconds
-        point = TracePoint(seconds, 0, proof.kkt_violation, proof.dual, state.n)
-        model._publish_solutions([Solution(beta, F, b, Status.CONVERGED, 0, seconds, proof, [point])])
-        model.n_iter_ = np.zeros(1, np.int32) if is_classifier else 0
+        model._support = replace(model._support, support=model.support_, n_train=n)
+        model._publish_solutions([solution])
+        model.n_iter_ = np.zeros(1, np.int32) if hasattr(model, "classes_") else 0
         if model.warm_start:
             model._warm = None
-        return True
 
     def _solve_pairs(self) -> None:
         state, model = self.state, self.model
-        self.options = state.options_of(model)
         problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock, self.options)
         assert state.beta is not None
         found: list[Solution | None] = []
@@ -407,8 +426,8 @@ class Run:
         """Solve problem p from its present β. ``exactly`` is the exact solver, for what has changed a lot."""
         state, (loss, rows, y, weight, intercept) = self.state, statement
         assert state.beta is not None
-        qp = DualProblem(None, loss, y, weight, intercept or hasattr(loss, "nu")).qp
         beta, F = statement.of(state.beta[p]), statement.of(state.F[p])
+        qp = loss.box_qp(y, weight, intercept or hasattr(loss, "nu"))
         problem = Problem(qp, rows, beta, F)
         ended = None
         # a linear kernel is solved over its features in a few milliseconds
@@ -422,6 +441,8 @@ class Run:
             beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
             b = ended.seen.thresholds
+            # without free variables b is the middle of an interval, whose ends may have moved
+            self.is_settled = ended.steps == 0 and not self.carried and (not len(b) or ended.seen.n_free[0] > 0)
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
@@ -443,32 +464,29 @@ class Run:
         product: Vector = X @ (X.T @ beta)
         return product
 
-    def _descend(self, p, problem: Problem, rounds: int) -> Ended | None:
-        """Correct the sums and descend; None if β has left its box, as after a change of C."""
+    def _descend(self, p: int, problem: Problem, rounds: int) -> Ended | None:
+        """Descend; None if β has left its box, as after a change of C, or does not fit into the budget."""
         qp, rows, beta, F = problem
-        seen = survey(qp, beta, F)
-        if seen.outside > 0:
-            return None
-        columns = Columns(self.data, lambda: self.features, self.state.columns, self.options.budget)
+        columns = Columns(self.state.columns, self._compute, self.options.budget)
         free = self.state.free.setdefault(p, FreeSet())
-        if free.failures < MOST_FAILURES:
-            with self.clock:
-                ended = follow(problem, seen, columns, self.options, self.clock, free, rounds)
-            if ended.status is not None:
-                return ended
-            seen = ended.seen
-        if np.any(np.abs(seen.missing) > SUM_ROUNDING * np.abs(beta).sum()):
-            near = self.near if rows is None or self.near is None else self.near[rows]
-            before = beta.copy()
-            moved = restore_sums(qp, beta, near)
-            samples = moved if rows is None else rows[moved]
-            if not columns.ensure(samples):
-                return None
-            add_columns(problem, samples, (beta - before)[moved], columns)
-            seen = survey(qp, beta, F)
-        if seen.violation <= self.options.tol:
-            return Ended(Status.CONVERGED, 0, seen)
         with self.clock:
+            if free.failures < MOST_FAILURES:
+                ended = follow(problem, columns, self.options, self.clock, free, rounds)
+                if ended.status is not None:
+                    return ended
+                seen = ended.seen
+            else:
+                seen = survey(qp, beta, F)
+            if seen.outside > 0:
+                return None
+            if np.any(np.abs(seen.missing) > SUM_ROUNDING * np.abs(beta).sum()):
+                before = beta.copy()
+                moved = restore_sums(qp, beta, self._near(rows))
+                samples = moved if rows is None else rows[moved]
+                if not columns.ensure(samples):
+                    return None
+                add_columns(problem, samples, (beta - before)[moved], columns)
+                seen = survey(qp, beta, F)
             return descend(problem, seen, columns, self.options, self.clock, rounds)
 
 
