@@ -9,8 +9,9 @@ K are the kernel values of the free variables plus their ridge. A variable that 
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.tiles import add_rows_product
+from mercer._compiled.tiles import _dot, add_rows_product
 from mercer.problems._optimality_loops import LEVELS, M_LOW, M_UP, N_FREE, OUTSIDE, TOTAL, optimality_sums
+from mercer.svm._block_newton_loops import _add
 
 # a Schur complement below this share of a variable's own kernel value counts as 0
 SINGULAR = 1e-9
@@ -18,6 +19,8 @@ SINGULAR = 1e-9
 SUM_ROUNDING = 1e-13
 # no finite violation is larger: only free variables join
 ONLY_FREE = float(np.finfo(np.float64).max)
+# most variables that meet their bounds in a round
+STEPS_AT_ONCE = 64
 # rounds without progress after which `follow` gives up
 MOST_IDLE = 4
 # how `follow` ends: the violation is at most tol, steps or rounds are used up, no progress, R is spoilt, variables that
@@ -57,62 +60,96 @@ def _choose_joins(beta, F, linear, l1, ridge, lower, upper, level, least, most, 
     return chosen
 
 
-@compiled(fast=True)
-def _times(R, size, h, out):
-    """out = R h."""
+@compiled()
+def _add_changes(R, size, U, factors, n_changes):
+    """R += sum_c factors[c] U[c] U[c]', in one pass over R."""
     for i in range(size):
-        row, total = R[i], 0.0
-        for j in range(size):
-            total += row[j] * h[j]
-        out[i] = total
+        row = R[i, :size]
+        for c in range(n_changes):
+            if U[c, i] != 0.0:
+                _add(factors[c] * U[c, i], U[c, :size], row)
 
 
-@compiled(fast=True)
-def _append(R, count, k, itself, work):
-    """Let a variable join the others, with which it has the kernel values k (k[0] is the border); False if singular."""
-    size = count + 1
+@compiled()
+def _join(R, count, members, joins, values, place, ridge, bordered):
+    """Let variables join, unless the matrix would be singular. Edits R and members; returns the number of members.
+
+    A variable with the kernel values k at the others, and κ with itself, changes R by vv' / s with v = [Rk; -1] and the
+    Schur complement s = κ - k'Rk.
+    """
+    if len(joins) == 0:
+        return count
+    first, m, size = 0, len(joins), count + 1
     if count == 0:
-        if k[0] != 0.0:
-            R[0, 0], R[0, 1], R[1, 0], R[1, 1] = -itself, 1.0, 1.0, 0.0
+        v = joins[0]
+        itself = values[place[v], place[v]] + ridge[v]
+        R[:2, :2] = 0.0
+        if bordered:
+            R[0, 0], R[0, 1], R[1, 0] = -itself, 1.0, 1.0
+        elif itself > 0.0:
+            R[1, 1] = 1.0 / itself
         else:
-            R[0, 0], R[0, 1], R[1, 0], R[1, 1] = 0.0, 0.0, 0.0, 1.0 / itself
-        return itself > 0.0
-    _times(R, size, k, work)
-    s = itself
+            return count
+        members[0], first, count, size = v, 1, 1, 2
+    U, k, factors, joined = np.zeros((m, size + m)), np.zeros((m, size + m)), np.empty(m), 0
+    for c in range(first, m):
+        row = values[place[joins[c]]]
+        k[c, 0] = 1.0 if bordered else 0.0
+        for t in range(count):
+            k[c, t + 1] = row[place[members[t]]]
     for i in range(size):
-        s -= k[i] * work[i]
-    if not s > SINGULAR * itself:
-        return False
-    for i in range(size):
-        row, share = R[i], work[i] / s
-        for j in range(size):
-            row[j] += share * work[j]
-        row[size] = -share
-        R[size, i] = -share
-    R[size, size] = 1.0 / s
-    return True
+        row = R[i, :size]
+        for c in range(first, m):
+            U[c, i] = _dot(row, k[c, :size])
+    for c in range(first, m):
+        v, row, end = joins[c], values[place[joins[c]]], size + joined
+        for t in range(joined):
+            k[c, size + t] = row[place[members[count + t]]]
+        u = U[c]
+        for t in range(joined):
+            _add(factors[t] * _dot(U[t, :end], k[c, :end]), U[t, :end], u[:end])
+        itself = row[place[v]] + ridge[v]
+        s = itself - _dot(k[c, :end], u[:end])
+        if s > SINGULAR * itself:
+            u[end] = -1.0
+            U[joined], factors[joined], members[count + joined] = u, 1.0 / s, v
+            joined += 1
+    R[size : size + joined, : size + joined] = 0.0
+    R[:size, size : size + joined] = 0.0
+    _add_changes(R, size + joined, U, factors, joined)
+    return count + joined
 
 
-@compiled(fast=True)
-def _drop(R, count, i, work):
-    """Let the variable with slot i leave; the last variable takes its slot. False if the inverse is spoilt."""
-    last = count
-    if count > 1:
-        pivot = R[i, i]
-        if not pivot > 0.0:
-            return False
-        for j in range(last + 1):
-            work[j] = R[i, j]
-        for a in range(last + 1):
-            row, share = R[a], work[a] / pivot
+@compiled()
+def _column(R, size, i, U, factors, n_changes, out):
+    """out = column i of R + sum_c factors[c] U[c] U[c]'; returns its entry i."""
+    out[:size] = R[i, :size]
+    for c in range(n_changes):
+        _add(factors[c] * U[c, i], U[c, :size], out[:size])
+    return out[i]
+
+
+@compiled()
+def _leave(R, count, members, leaving, U, factors, n_leaving):
+    """Let the members ``leaving`` leave, which change R by the columns U. Edits R and members; returns their number."""
+    _add_changes(R, count + 1, U, factors, n_leaving)
+    for c in range(n_leaving):
+        members[leaving[c]] = -1
+    # the last members take the places of those that left
+    t = 0
+    while t < count:
+        if members[t] >= 0:
+            t += 1
+            continue
+        count -= 1
+        if t < count:
+            members[t] = members[count]
+            i, last = t + 1, count + 1
+            R[i, : last + 1] = R[last, : last + 1]
             for j in range(last + 1):
-                row[j] -= share * work[j]
-    for j in range(last + 1):
-        R[i, j] = R[last, j]
-    for j in range(last):
-        R[j, i] = R[j, last]
-    R[i, i] = R[last, last]
-    return True
+                R[j, i] = R[i, j] if j != i else R[last, last]
+            R[i, i] = R[last, last]
+    return count
 
 
 @compiled()
@@ -135,28 +172,31 @@ def _newton_steps(
 ):  # fmt: skip
     """Minimise over the free variables and those that join. Edits β and F, ``members`` and R.
 
-    ``members[t]`` is the variable with slot t + 1, or -1 if its sample has left. Kernel values of all members are rows
-    of ``values`` (of ``width`` numbers), at their places. A step that would leave the box ends at its bound: the
-    variable that meets it is free no longer, and the others go on. Returns the number of members (-1 if R is spoilt)
-    and of steps.
+    ``members[t]`` is the variable with row t + 1 of R, or -1 if its sample has left. Kernel values of all members are
+    rows of ``values`` (of ``width`` numbers), at their places. The step is δ = R h, with h the rates of the members and
+    what is missing of the sum. If it would leave the box, it ends at its bound, after a part τ of δ. The variable i that
+    meets it is free no longer: what is left of the step is (1 - τ)δ, changed by the multiple of column i of R that
+    makes δ_i zero. Returns the number of members (-1 if R is spoilt) and of steps.
     """
-    h, delta, work, begin, side, change = np.empty((6, len(R)))
-    moved, n_moved = np.empty(len(R), place.dtype), 0
-    for t in range(count - 1, -1, -1):
+    n_leaving, room = 0, min(limit, count + len(joins))
+    U, factors = np.empty((min(room, STEPS_AT_ONCE), len(R))), np.empty(min(room, STEPS_AT_ONCE))
+    leaving = np.empty(min(room, STEPS_AT_ONCE), place.dtype)
+    for t in range(count):
         v = members[t]
         if v < 0 or not _is_free(beta[v], lower[v], upper[v], l1[v]):
-            if not _drop(R, count, t + 1, work):
+            if n_leaving == len(U):
                 return -1, 0
-            count -= 1
-            members[t] = members[count]
-    for v in joins:
-        h[0] = 1.0 if bordered else 0.0
-        row = values[place[v]]
-        for t in range(count):
-            h[t + 1] = row[place[members[t]]]
-        if _append(R, count, h, row[place[v]] + ridge[v], work):
-            members[count] = v
-            count += 1
+            pivot = _column(R, count + 1, t + 1, U, factors, n_leaving, U[n_leaving])
+            if not pivot > 0.0 and count - n_leaving > 1:
+                return -1, 0
+            leaving[n_leaving], factors[n_leaving] = t, -1.0 / pivot if pivot > 0.0 else 0.0
+            n_leaving += 1
+    count = _leave(R, count, members, leaving, U, factors, n_leaving)
+    count = _join(R, count, members, joins, values, place, ridge, bordered)
+    if count == 0:
+        return 0, 0
+    size, n_leaving, steps = count + 1, 0, 0
+    h, delta, begin, side = np.empty((4, size))
     h[0] = missing
     for t in range(count):
         v = members[t]
@@ -164,10 +204,10 @@ def _newton_steps(
         side[t] = 0.0 if l1[v] == 0.0 else (np.sign(b) if b != 0.0 else np.sign(s - level))
         h[t + 1] = s - l1[v] * side[t]
         begin[t] = b
-    steps = 0
-    while count > 0 and steps < limit:
+    for i in range(size):
+        delta[i] = _dot(R[i, :size], h)
+    while True:
         steps += 1
-        _times(R, count + 1, h, delta)
         length, who, end = 1.0, -1, 0.0
         for t in range(count):
             v, d = members[t], delta[t + 1]
@@ -176,31 +216,44 @@ def _newton_steps(
                 length, who, end = abs(bound - beta[v]) / abs(d), t, bound
         for t in range(count):
             v, d = members[t], delta[t + 1]
-            bound, b = _end(d, side[t], lower[v], upper[v]), beta[v] + length * d
-            beta[v] = min(b, bound) if d > 0.0 else max(b, bound)  # rounding may lead beyond the bound
-            h[t + 1] -= length * (h[t + 1] - delta[0])
-        h[0] *= 1.0 - length
+            if d != 0.0:
+                bound, b = _end(d, side[t], lower[v], upper[v]), beta[v] + length * d
+                beta[v] = min(b, bound) if d > 0.0 else max(b, bound)  # rounding may lead beyond the bound
         if who < 0:
             break
-        v = members[who]
-        beta[v] = end
-        moved[n_moved], change[n_moved] = place[v], end - begin[who]
-        n_moved += 1
-        if not _drop(R, count, who + 1, work):
+        beta[members[who]] = end
+        u = U[n_leaving]
+        pivot = _column(R, size, who + 1, U, factors, n_leaving, u)
+        for c in range(n_leaving):
+            u[leaving[c] + 1] = 0.0  # but for rounding it is
+        if count - n_leaving == 1:
+            leaving[n_leaving], factors[n_leaving] = who, 0.0
+            n_leaving += 1
+            break
+        if not pivot > 0.0:
             count = -count
             break
-        count -= 1
-        members[who], side[who], begin[who], h[who + 1] = members[count], side[count], begin[count], h[count + 1]
+        leaving[n_leaving], factors[n_leaving] = who, -1.0 / pivot
+        n_leaving += 1
+        for i in range(size):
+            delta[i] *= 1.0 - length
+        _add(-delta[who + 1] / pivot, u[:size], delta)
+        delta[who + 1] = 0.0
+        if steps == limit or n_leaving == len(U):
+            break
+    places, change, n_moved = np.empty(size, place.dtype), np.empty(size), 0
     for t in range(abs(count)):
         v = members[t]
-        if beta[v] != begin[t] and not (count < 0 and t == who):
-            moved[n_moved], change[n_moved] = place[v], beta[v] - begin[t]
+        if beta[v] != begin[t]:
+            places[n_moved], change[n_moved] = place[v], beta[v] - begin[t]
             n_moved += 1
     total = np.zeros(width)
-    add_rows_product(values, moved[:n_moved], change[:n_moved], 0, width, total)
+    add_rows_product(values, places[:n_moved], change[:n_moved], 0, width, total)
     for v in range(len(F)):
         F[v] += total[place[v]]
-    return max(count, -1), steps
+    if count < 0:
+        return -1, steps
+    return _leave(R, count, members, leaving, U, factors, n_leaving), steps
 
 
 @compiled()
