@@ -156,7 +156,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if self._given_pool is not None:
             copies = [self._slots(problems.data.n, c) for c in range(n_classes - 1)]
             members = [*(np.append(*both) for both in zip(members[:-1], copies, strict=True)), members[-1]]
-        carries: Any = full.any(axis=0)
+        carries: Any = full[0] != 0 if n_classes == 2 else full.any(axis=0)
         support = [m[carries[m]] for m in members]
         order = np.concatenate(support)
         self._n_support = np.array([len(s) for s in support], dtype=np.int32)

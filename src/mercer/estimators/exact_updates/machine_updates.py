@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +43,7 @@ from mercer.validation import check_weighted_classes, class_weights, find_classe
 # if so many samples come or leave at once, the exact solver is begun at the present solution instead
 MOST_AT_ONCE = 200
 # the parameters on which the options of a solver depend
-OPTIONS = ("tol", "max_iter", "time_limit", "cache_size", "shrinking", "n_jobs", "precision", "solver")
+OPTIONS = attrgetter("tol", "max_iter", "time_limit", "cache_size", "shrinking", "n_jobs", "precision", "solver")
 # most rounds of a problem that can be solved over its features instead
 FEW_ROUNDS = 3
 
@@ -99,7 +100,7 @@ class MachineUpdates:
 
     def options_of(self, model: Any) -> Options:
         """The options of the model's parameters; counting cores and memory would take a tenth of an update."""
-        key = tuple(getattr(model, name) for name in OPTIONS)
+        key = OPTIONS(model)
         if self._options is None or self._options[0] != key:
             self._options = key, model._options()
         return self._options[1]
@@ -352,7 +353,7 @@ class Run:
 
         solution = self._solved(0, statement, exactly)
         if self.is_settled and model.fit_status_ == 0:
-            self._publish_same(solution)
+            self._publish_same([solution], np.zeros(1, np.int32) if is_classifier else 0)
         elif is_classifier:
             pair, order = self._as_pair(statement)
             model._publish_pairs(pair, [solution.taken(order)])
@@ -365,8 +366,8 @@ class Run:
     def _as_pair(self, statement: Statement) -> tuple[OneVsOne, Vector]:
         """Two classes as a pair of classes, and the order of its samples: the first class first."""
         loss, rows, y, weight, intercept = statement
-        order = np.concatenate((np.flatnonzero(y > 0), np.flatnonzero(y < 0)))
-        n_first = int(np.count_nonzero(y > 0))
+        first, second = (y > 0).nonzero()[0], (y < 0).nonzero()[0]
+        order, n_first = np.concatenate((first, second)), len(first)
         index, factor = (order, weight) if rows is None else (rows[order], np.zeros(self.state.n))
         if rows is not None:
             factor[rows] = weight
@@ -374,15 +375,14 @@ class Run:
         solver = self.model._pair_solver()
         return OneVsOne(self.data, members, loss, factor, intercept, self.options, self.clock, solver), order
 
-    def _publish_same(self, solution: Solution) -> None:
-        """Publish a β that has not changed: support vectors have other numbers, and there is a new certificate."""
+    def _publish_same(self, solutions: list[Solution], steps: Any) -> None:
+        """Publish β that have not changed: support vectors have other numbers, and there are new certificates."""
         model, change, n = self.model, self.change, self.state.n
         if change.order is None:  # else the samples that stay have their old numbers
-            support = model.support_ - np.searchsorted(change.removed, model.support_).astype(np.int32)
-            model.support_ = support
+            model.support_ = model.support_ - np.searchsorted(change.removed, model.support_).astype(np.int32)
         model._support = replace(model._support, support=model.support_, n_train=n)
-        model._publish_solutions([solution])
-        model.n_iter_ = np.zeros(1, np.int32) if hasattr(model, "classes_") else 0
+        model._publish_solutions(solutions)
+        model.n_iter_ = steps
         if model.warm_start:
             model._warm = None
 
@@ -395,28 +395,38 @@ class Run:
         parameters = (model.C, model.loss, model.fit_intercept, model.tol, *model.class_weight_.tolist())
         touched = set(self.touched.astype(np.intp).tolist()) if parameters == state.solved_with else None
         state.solved_with = parameters
+        used = state.weight > 0
+        members = [(state.targets == c) & used for c in range(len(model.classes_))]
+        is_same = True
         for p, (i, j) in enumerate(problems.pairs):
-            index, _ = problems.samples(i, j)
             if len(problems.members[i]) == 0 or len(problems.members[j]) == 0:
                 found.append(None)
                 continue
             known = self.known.get((i, j))
             if known is not None and touched is not None and i not in touched and j not in touched:
-                found.append(replace(known, beta=state.beta[p, index], F=state.F[p, index]))
+                found.append(known)
                 continue
-            rows = None if len(index) == state.n else np.sort(index)
-            codes = state.targets if rows is None else state.targets[rows]
-            factor = problems.factor if rows is None else problems.factor[rows]
-            statement = Statement(problems.loss, rows, np.where(codes == i, 1.0, -1.0), factor, problems.intercept)
-            back = index if rows is None else np.searchsorted(rows, index)
+            rows = (members[i] | members[j]).nonzero()[0]
+            y = np.where(members[i][rows], 1.0, -1.0)
+            statement = Statement(problems.loss, rows, y, problems.factor[rows], problems.intercept)
 
-            def exactly(start: Vector | None, pair: tuple[int, int] = (i, j), back: Vector = back) -> Solution:
+            def exactly(start: Vector | None, pair: tuple[int, int] = (i, j), rows: Vector = rows) -> Solution:
+                back = np.searchsorted(rows, problems.samples(*pair)[0])
                 solution = problems._solve_pair(None, pair, None if start is None else start[back])
                 assert solution is not None
                 return solution.taken(np.argsort(back))
 
-            is_new = known is None and len(problems.pairs) > 1
-            found.append(self._solved(p, statement, exactly, is_new).taken(back))
+            self.is_settled = False
+            found.append(self._solved(p, statement, exactly, known is None))
+            is_same = is_same and self.is_settled
+        if is_same and model.fit_status_ == 0:
+            steps = np.array([0 if s is None else s.steps for s in found], np.int32)
+            self._publish_same([s for s in found if s is not None], steps)
+            return
+        for p, (solution, pair) in enumerate(zip(found, problems.pairs, strict=True)):
+            if solution is not None:
+                index, _ = problems.samples(*pair)
+                found[p] = replace(solution, beta=state.beta[p, index], F=state.F[p, index])
         model._publish_pairs(problems, found)
         model._warm = [None if s is None else s.beta / model._unit for s in found] if model.warm_start else None
 
@@ -468,7 +478,9 @@ class Run:
         """Descend; None if β has left its box, as after a change of C, or does not fit into the budget."""
         qp, rows, beta, F = problem
         columns = Columns(self.state.columns, self._compute, self.options.budget)
-        free = self.state.free.setdefault(p, FreeSet())
+        free = self.state.free.get(p)
+        if free is None:
+            free = self.state.free[p] = FreeSet()
         with self.clock:
             if free.failures < MOST_FAILURES:
                 ended = follow(problem, columns, self.options, self.clock, free, rounds)

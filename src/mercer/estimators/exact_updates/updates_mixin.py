@@ -45,12 +45,13 @@ class Change(NamedTuple):
 
     def of_numbers(self, samples: Vector) -> Vector:
         """The new numbers of samples; -1 of those that leave."""
-        place = np.searchsorted(self.removed, samples)
-        found = samples - place
+        if len(self.removed) == 0:
+            return samples
+        leaves = samples == self.removed[0] if len(self.removed) == 1 else np.isin(samples, self.removed)
+        found = samples - np.searchsorted(self.removed, samples)
         if self.order is not None:
             found = np.argsort(self.order)[found]
-        if len(self.removed):
-            found[self.removed[np.minimum(place, len(self.removed) - 1)] == samples] = -1
+        found[leaves] = -1
         return found
 
     def of_vector(self, values: Vector, new: Any = None) -> Vector:
