@@ -25,7 +25,7 @@ from mercer.updates.free_set import MANY_AT_ONCE, FreeSet
 from mercer.updates.kernel_columns import KernelColumns
 
 # most rounds, most violators that join the working set in a round, and most members of a working set
-ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
+ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 128, 1500
 # most violators that become free in a round of Newton's steps
 JOINING = 24
 # most free variables whose inverse is kept, and most of Newton's steps
@@ -226,7 +226,7 @@ def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) ->
     members, excess = np.empty(len(beta), np.intp), np.empty(len(beta))
     count = choose_members(
         beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level if np.isfinite(level) else 0.0,
-        LEAST_VIOLATION * tol, members, excess,
+        LEAST_VIOLATION * tol, seen.n_free[0] <= MOST_FREE, members, excess,
     )  # fmt: skip
     return worst(members[:count], excess[:count])
 
