@@ -14,9 +14,6 @@ from typing import Any, ClassVar
 from mercer._compiled import load_numba
 from mercer.problems.solution import Status, TracePoint
 
-# without the conversion to enumerations, which takes a twentieth of an update
-_getsignal: Callable[[int], Any] = getattr(signal.getsignal, "__wrapped__", signal.getsignal)
-_signal: Callable[[int, Any], Any] = getattr(signal.signal, "__wrapped__", signal.signal)
 Progress = Callable[[TracePoint], bool]
 
 # a second Ctrl-C within so many seconds of one that ended a fit is a KeyboardInterrupt
@@ -75,17 +72,17 @@ class Clock:
 
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():
-            previous = _getsignal(signal.SIGINT)
+            previous = signal.getsignal(signal.SIGINT)
             if previous is signal.default_int_handler and not _within_search():
                 self._previous = previous
-                _signal(signal.SIGINT, self._on_interrupt)
+                signal.signal(signal.SIGINT, self._on_interrupt)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._previous is not None:
-            _signal(signal.SIGINT, self._previous)
+            signal.signal(signal.SIGINT, self._previous)
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()

@@ -22,7 +22,7 @@ ONLY_FREE = float(np.finfo(np.float64).max)
 # most variables that meet their bounds in a round
 STEPS_AT_ONCE = 64
 # rounds without progress after which `follow` gives up
-MOST_IDLE = 4
+MOST_IDLE = 8
 # how `follow` ends: the violation is at most tol, steps or rounds are used up, no progress, R is spoilt, variables that
 # join need columns or are many
 DONE, LIMIT, STUCK, SPOILT, NEEDS = range(5)
@@ -174,9 +174,9 @@ def _newton_steps(
 
     ``members[t]`` is the variable with row t + 1 of R, or -1 if its sample has left. Kernel values of all members are
     rows of ``values`` (of ``width`` numbers), at their places. The step is δ = R h, with h the rates of the members and
-    what is missing of the sum. If it would leave the box, it ends at its bound, after a part τ of δ. The variable i that
-    meets it is free no longer: what is left of the step is (1 - τ)δ, changed by the multiple of column i of R that
-    makes δ_i zero. Returns the number of members (-1 if R is spoilt) and of steps.
+    what is missing of the sum. If it would leave the box, it ends at its bound, after a part τ of δ. The variable i
+    that meets it is free no longer: what is left of the step is (1 - τ)δ, changed by the multiple of column i of R
+    that makes δ_i zero. Returns the number of members (-1 if R is spoilt) and of steps.
     """
     n_leaving, room = 0, min(limit, count + len(joins))
     U, factors = np.empty((min(room, STEPS_AT_ONCE), len(R))), np.empty(min(room, STEPS_AT_ONCE))
@@ -202,7 +202,8 @@ def _newton_steps(
         v = members[t]
         b, s = beta[v], linear[v] - F[v] - ridge[v] * beta[v]
         side[t] = 0.0 if l1[v] == 0.0 else (np.sign(b) if b != 0.0 else np.sign(s - level))
-        h[t + 1] = s - l1[v] * side[t]
+        # without the level, which only changes the threshold, so that rounding vanishes with the step
+        h[t + 1] = s - l1[v] * side[t] - level
         begin[t] = b
     for i in range(size):
         delta[i] = _dot(R[i, :size], h)

@@ -226,7 +226,7 @@ def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) ->
     members, excess = np.empty(len(beta), np.intp), np.empty(len(beta))
     count = choose_members(
         beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level if np.isfinite(level) else 0.0,
-        LEAST_VIOLATION * tol, seen.n_free[0] <= MOST_FREE, members, excess,
+        LEAST_VIOLATION * tol, bool(seen.n_free[0] <= MOST_FREE), members, excess,
     )  # fmt: skip
     return worst(members[:count], excess[:count])
 

@@ -15,7 +15,7 @@ from mercer._sklearn_compat import num_samples
 from mercer.estimators.exact_updates.updates_mixin import Change, new_weights
 from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
-from mercer.gram.operator import Data, product
+from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP, Loss
@@ -118,7 +118,11 @@ class MachineUpdates:
         if not isinstance(known, VectorFeatures) or known.X is not before:
             return
         norms, (common, largest) = known.norms, known.norm_range
-        new = kernel.prepare(change.samples, np.float64).norms if change.n_new else norms[:0]
+        new = norms[:0]
+        if change.n_new:
+            coming = kernel.prepare(change.samples, np.float64)  # raises for features that the kernel does not allow
+            assert isinstance(coming, VectorFeatures)
+            new = coming.norms
         widest = max(largest, float(new.max(initial=0.0)))
         features = VectorFeatures(self.samples, np.float64, change.of_vector(norms, new), (common, widest))
         if widest == largest:
@@ -207,8 +211,8 @@ class Run:
         self.touched: Vector = state.targets[change.removed]
         self.carried = self.many
         self.known: dict[tuple[int, int], Solution] = {}
-        # kernel values of samples that leave with weight, before the change, and of samples that come, after it
-        self.gone, self.coming, self.coming_at = np.empty((0, 0)), np.empty((0, 0)), dict[int, int]()
+        # kernel values of samples that leave with weight, and of samples that come with some of the others
+        self.gone, self.coming = np.empty((0, 0)), (np.empty(0, np.intp), np.empty((0, 0)))
         self.is_settled = False
 
     def change_classes(self, classes: Vector, targets: Vector, weight: Vector) -> None:
@@ -278,24 +282,34 @@ class Run:
                 self._let_come(beta, F, new)
             if change.order is not None:
                 state.columns.permute(change.order)
-        self.touched = np.append(self.touched, targets[new])
+        self.touched = np.concatenate((self.touched, targets[new]))
         state.targets, state.weight, state.beta, state.F = targets, weight, beta, F
 
     def _let_come(self, beta: Matrix, F: Matrix, new: Vector) -> None:
-        """Compute F of new samples, and their values in stored columns. Edits F."""
+        """Compute F of new samples, and their values in stored columns. Edits F.
+
+        Both need their kernel values with samples that have weight or a stored column only.
+        """
         order, columns = self.change.order, self.state.columns
-        self.coming = self._compute(new)
-        self.coming_at = {i: t for t, i in enumerate(new.tolist())}
-        F[:, new] = beta @ self.coming.T
+        wanted: Any = beta.any(axis=0) if len(beta) > 1 else beta[0] != 0
         # where the samples that stay are by now
         stored = columns.sample[: columns.count]
-        columns.append(self.coming[:, stored if order is None else np.argsort(order)[stored]].T)
+        stored = stored if order is None else np.argsort(order)[stored]
+        wanted[stored] = True
+        some = wanted.nonzero()[0]
+        features = self.state.prepared(self.kernel)
+        values = self.kernel.block(features.take(some), features.take(new))
+        check_finite(values)
+        self.data.evaluations.add(values.size)
+        F[:, new] = beta[:, some] @ values
+        columns.append(values[np.searchsorted(some, stored)])
+        self.coming = some, values
 
     def _near(self, rows: Vector | None) -> Vector:
         """The sum of kernel values with samples that have left with weight, and with samples that came."""
         near = self.change.of_vector(self.gone.sum(axis=0)) if len(self.gone) else np.zeros(self.data.n)
-        if len(self.coming):
-            near += self.coming.sum(axis=0)
+        some, values = self.coming
+        near[some] += values.sum(axis=1)
         return near if rows is None else near[rows]
 
     def _columns_of(self, index: Vector) -> Matrix:
@@ -307,9 +321,6 @@ class Run:
 
     def _compute(self, index: Vector) -> Matrix:
         """K[index, :] after the change."""
-        known = [self.coming_at.get(i, -1) for i in index.tolist()]
-        if min(known) >= 0:
-            return self.coming[known]
         self.data.evaluations.add(len(index) * self.data.n)
         return kernel_columns(self.kernel, self.state.prepared(self.kernel), index)
 
@@ -345,7 +356,7 @@ class Run:
         def exactly(start: Vector | None) -> Solution:
             if not is_classifier:
                 start = None if start is None else start / model._unit
-                return model._run(part, loss, y, statement.weight, self.options, self.clock, start)  # type: ignore[no-any-return]
+                return model._run(part, loss, y, statement.weight, self.options, self.clock, start)
             pair, order = self._as_pair(statement)
             solution = pair._solve_pair(None, (0, 1), None if start is None else start[order])
             assert solution is not None
@@ -461,7 +472,7 @@ class Run:
             proof = conclude(ended.seen, primal, b, qp.sums, largest, self.data.psd, loss.name)
             point = TracePoint(self.clock.seconds, ended.steps, proof.kkt_violation, proof.dual, len(beta))
             solution = Solution(beta, F, b, ended.status, ended.steps, self.clock.seconds, proof, [point])
-        if rows is not None or solution.beta is not beta:
+        if beta.base is not state.beta:  # else they were edited in place
             at: Any = slice(None) if rows is None else rows
             state.beta[p, at], state.F[p, at] = beta, F
         return solution
