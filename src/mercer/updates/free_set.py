@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import lapack
 
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.updates.kernel_columns import KernelColumns
 
@@ -60,20 +61,26 @@ class FreeSet:
 
     def invert(self, qp: BoxQP, variables: Vector, samples: Vector, stored: KernelColumns) -> bool:
         """Begin with these variables, whose columns are stored; False if their matrix is singular."""
-        m, border = len(variables), int(qp.n_groups > 0)
+        m = len(variables)
         self.samples = np.empty(0, np.intp)
         self.reserve(m)
-        M = np.ones((m + border, m + border))
-        M[:border, :border] = 0.0
-        M[border:, border:] = stored.block(samples)
-        M[np.arange(border, m + border), np.arange(border, m + border)] += qp.ridge[variables]
-        try:
-            inverse: Matrix = np.linalg.inv(M)
-        except np.linalg.LinAlgError:
+        K = stored.block(samples)
+        K[np.diag_indices(m)] += qp.ridge[variables]
+        factor, failed = lapack.dpotrf(K.T, lower=0, overwrite_a=1, clean=0)
+        if failed or not np.isfinite(factor).all():
             return False
-        if not np.isfinite(inverse).all():
-            return False
-        self.R[:1], self.R[:, :1] = 0.0, 0.0
-        self.R[1 - border : m + 1, 1 - border : m + 1] = inverse
+        inverse = np.triu(lapack.dpotri(factor, lower=0, overwrite_c=1)[0])
+        inverse += np.triu(inverse, 1).T
+        R = self.R[: m + 1, : m + 1]
+        R[:] = 0.0
+        R[1:, 1:] = inverse
+        if qp.n_groups:
+            ones = inverse.sum(axis=1)  # K⁻¹ 1
+            total = float(ones.sum())
+            if not total > 0:
+                return False
+            R[1:, 1:] -= np.outer(ones, ones / total)
+            R[0, 1:] = R[1:, 0] = ones / total
+            R[0, 0] = -1.0 / total
         self.samples = samples
         return True
