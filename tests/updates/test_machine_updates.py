@@ -20,6 +20,7 @@ from mercer.problems.clock import Clock
 RNG = np.random.default_rng(0)
 X, Y = make_classification(200, 4, n_informative=3, n_redundant=0, flip_y=0.1, random_state=1)
 X_BLOBS, Y_BLOBS = make_blobs(200, 3, centers=4, cluster_std=3.0, random_state=2)
+X_EQUAL = np.round(X[:, :2])  # many samples are equal
 TARGET = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=len(X))
 WORDS = ["".join(RNG.choice(list("acgt"), 12)) for _ in range(120)]
 WORD_LABELS = np.array([word.count("a") > 2 for word in WORDS]).astype(int)
@@ -41,6 +42,8 @@ MODELS = {
     "tube without intercept": (SVR(gamma=0.3, fit_intercept=False, tol=TOL), X, TARGET),
     "squared tube": (SVR(gamma=0.3, loss="squared_epsilon_insensitive", tol=TOL), X, TARGET),
     "pinball": (SVR(gamma=0.3, loss="pinball", quantile=0.3, tol=TOL), X, TARGET),
+    "singular matrix": (SVC(kernel="poly", gamma=0.5, degree=2, tol=TOL), X_EQUAL, Y),
+    "one class, singular matrix": (OneClassSVM(gamma=0.1, nu=0.3, tol=TOL), X_EQUAL, None),
     "one class": (OneClassSVM(gamma=0.3, nu=0.3, tol=TOL), X, None),
     "one class, all outside": (OneClassSVM(gamma=0.3, nu=1.0, tol=TOL), X, None),
 }
@@ -118,6 +121,29 @@ def test_random_updates_equal_a_fit(name, weighted):
                     index[place] = i
         if step % 4 == 3:
             assert_equal_fit(model, index, weights[index] if weighted else None, samples, y)
+
+
+@pytest.mark.parametrize("name", ["hinge", "tube", "one class"])
+def test_rounding_does_not_grow(name):
+    """After many updates F is Kβ, and the inverse is that of the free variables' bordered matrix."""
+    model, samples, y = MODELS[name]
+    model = clone(model).set_params(updatable=True).fit(samples[:100], None if y is None else y[:100])
+    rng, index, spare = np.random.default_rng(0), list(range(100)), list(range(100, len(samples)))
+    for _ in range(200):
+        place = int(rng.integers(100))
+        model.remove(place)
+        spare.append(index.pop(place))
+        index.append(spare.pop(int(rng.integers(100))))
+        model.add(samples[index[-1:]], None if y is None else y[index[-1:]])
+    state = model._updates
+    K = model._kernel(state.samples)
+    assert K @ state.beta[0] == pytest.approx(state.F[0], abs=1e-11)
+    members, R, beta = state.free[0].samples, state.free[0].R, np.abs(state.beta[0])
+    assert set(np.flatnonzero((beta > 0) & (beta < 1.0))) == set(members)
+    m = len(members)
+    M = np.ones((m + 1, m + 1))
+    M[0, 0], M[1:, 1:] = 0.0, K[np.ix_(members, members)]
+    assert R[: m + 1, : m + 1] @ M == pytest.approx(np.eye(m + 1), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["hinge", "four classes", "tube", "one class"])
@@ -269,6 +295,10 @@ def test_bad_input_leaves_the_model_as_it_was():
         model.add(sp.csr_array(X[:1]), [0])
     with pytest.raises(ValueError, match="NaN"):
         SVR(updatable=True).fit(X, TARGET).add(X[:1], [np.nan])
+    histograms = SVC(kernel="chi2()", updatable=True).fit(np.abs(X[:50]), Y[:50]).remove(0)
+    with pytest.raises(InvalidInputError, match="needs non-negative features"):
+        histograms.add(-np.abs(X[:1]), [0])
+    assert histograms.remove(0).shape_fit_ == (48, 4)
     assert model.decision_function(X) == pytest.approx(before[1], abs=0)
     assert np.array_equal(model._updates.samples, before[0]["samples"])
 

@@ -1,5 +1,7 @@
 """The compiled loops of updates against numpy, and stored columns against the kernel."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from mercer import Gaussian
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import rates
 from mercer.updates._working_set_loops import choose_members, copy_block
-from mercer.updates.kernel_columns import KernelColumns
+from mercer.updates.kernel_columns import KernelColumns, kernel_columns
 from mercer.updates.warm_descent import restore_sums
 
 
@@ -30,12 +32,14 @@ def test_members_are_the_free_and_the_violating_variables(l1):
     rng = np.random.default_rng(0)
     qp, beta, F = random_program(rng, 200, l1)
     members, excess = np.empty(200, np.intp), np.empty(200)
-    count = choose_members(beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, 0.1, 0.05, members, excess)
     up, low = rates(qp, beta, F)
     free = (beta > qp.lower) & (beta < qp.upper) & ((beta != 0) | (l1 == 0))
-    expected = np.where(free, np.inf, np.maximum(up - 0.1, 0.1 - low))
-    assert members[:count].tolist() == np.flatnonzero(expected > 0.05).tolist()
-    assert excess[:count] == pytest.approx(expected[expected > 0.05])
+    violation = np.maximum(up - 0.1, 0.1 - low)
+    for with_free, expected in ((True, np.where(free, np.inf, violation)), (False, violation)):
+        program = (qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+        count = choose_members(beta, F, *program, 0.1, 0.05, with_free, members, excess)
+        assert members[:count].tolist() == np.flatnonzero(expected > 0.05).tolist()
+        assert excess[:count] == pytest.approx(expected[expected > 0.05])
 
 
 def test_block_is_copied():
@@ -70,7 +74,7 @@ def test_stored_columns_are_those_of_the_present_samples():
             samples = np.sort(rng.choice(len(index), 4, replace=False))
             features = kernel.prepare(X[index])
             budget = 8 * 20 * len(index)  # at most 20 columns
-            assert columns.ensure(kernel, lambda features=features: features, samples, budget)
+            assert columns.ensure(partial(kernel_columns, kernel, features), samples, budget)
             assert columns.count <= 20 and columns.has(samples).all()
             assert columns.columns(samples) == pytest.approx(K[np.ix_(index, index)][samples])
             assert columns.block(samples) == pytest.approx(K[np.ix_(index, index)][np.ix_(samples, samples)])
@@ -82,7 +86,7 @@ def test_stored_columns_are_those_of_the_present_samples():
         if len(stored):
             assert columns.columns(stored) == pytest.approx(K[np.ix_(index, index)][stored])
         assert not columns.values[columns.count :].any() and not columns.values[:, len(index) :].any()
-    assert not columns.ensure(kernel, lambda: None, np.setdiff1d(np.arange(30), columns.sample[: columns.count]), 8)
+    assert not columns.ensure(lambda missing: missing, np.setdiff1d(np.arange(30), columns.sample[: columns.count]), 8)
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.2])

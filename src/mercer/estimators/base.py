@@ -546,7 +546,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         self, data: Data, used: Vector, beta: Vector, intercept: float, size: float, solution: Solution
     ) -> None:
         """The model Σ βᵢ k(xᵢ, ·) + b over the samples ``used``, whose function has the norm ``size``."""
-        support = np.flatnonzero(beta)
+        support = beta.nonzero()[0]
         self._n_support = np.array([len(support)], dtype=np.int32)
         self.rkhs_norm_ = np.array([size])
         self._publish_support(data, used[support])
@@ -653,7 +653,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
 
 def class_ends(n_support: Vector) -> Vector:
     """The support vectors of class c are those from ends[c] to ends[c + 1]."""
-    return np.concatenate([[0], np.cumsum(n_support)])
+    ends = np.zeros(len(n_support) + 1, np.intp)
+    np.cumsum(n_support, out=ends[1:])
+    return ends
 
 
 def norm(solution: Solution) -> float:

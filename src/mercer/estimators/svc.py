@@ -35,7 +35,7 @@ from mercer.losses import HardMargin, Loss, NuHinge
 from mercer.losses.classification import classification_loss
 from mercer.parts.layout import Parts
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Solution
+from mercer.problems.solution import Options, Solution
 from mercer.sources.checkpoint import Checkpoint
 from mercer.svm.batch import OneVsOne, SolvePair, class_pairs
 from mercer.svm.solve import solve_problem
@@ -95,16 +95,17 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     # ---- training --------------------------------------------------------------------------------------------
 
-    def _problems(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> OneVsOne:
+    def _problems(
+        self, data: Data, y: Vector, weight: Vector, clock: Clock, options: Options | None = None
+    ) -> OneVsOne:
         """All pairs of classes."""
         codes, used = y.astype(np.intp), weight > 0
         members = [np.flatnonzero((codes == c) & used) for c in range(len(self.classes_))]
         loss, C = self._loss()
         # a hard margin weighs nothing
         factor = np.where(used, C, 0.0) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
-        return OneVsOne(
-            data, members, loss, factor, bool(self.fit_intercept), self._options(), clock, self._pair_solver()
-        )
+        options = self._options() if options is None else options
+        return OneVsOne(data, members, loss, factor, bool(self.fit_intercept), options, clock, self._pair_solver())
 
     def _pair_solver(self) -> SolvePair:
         """What solves the problem of two classes."""
@@ -155,7 +156,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if self._given_pool is not None:
             copies = [self._slots(problems.data.n, c) for c in range(n_classes - 1)]
             members = [*(np.append(*both) for both in zip(members[:-1], copies, strict=True)), members[-1]]
-        carries: Any = full.any(axis=0)
+        carries: Any = full[0] != 0 if n_classes == 2 else full.any(axis=0)
         support = [m[carries[m]] for m in members]
         order = np.concatenate(support)
         self._n_support = np.array([len(s) for s in support], dtype=np.int32)

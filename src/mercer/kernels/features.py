@@ -199,7 +199,9 @@ class VectorFeatures:
         """The samples at these positions."""
         # ``take`` is several times as fast as indexing a matrix
         rows = self.X.take(index) if self.sparse else self.X.take(index, axis=0)
-        return VectorFeatures(rows, self.dtype, self.norms.take(index), self.norm_range)
+        part = VectorFeatures(rows, self.dtype, self.norms.take(index), self.norm_range)
+        part.planned = self.planned
+        return part
 
     def span(self, start: int, stop: int) -> VectorFeatures:
         """The samples from start to stop, without a copy."""

@@ -217,7 +217,8 @@ class Loss(ABC):
 
         ``beta`` has one number per sample: ``qp.at_samples`` of the solved β.
         """
-        return Published(beta, float(thresholds.mean()) if len(thresholds) else 0.0, 1.0)
+        b = thresholds.tolist()
+        return Published(beta, sum(b) / len(b) if b else 0.0, 1.0)
 
 
 def signed_box(y: Vector, bound: Vector) -> tuple[Vector, Vector]:

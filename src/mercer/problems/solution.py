@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -148,12 +149,12 @@ def conclude(
     found: Survey, primal: float, thresholds: Vector, sums: Vector, largest: float, psd: bool, of: str
 ) -> Certificate:
     """The certificate from a survey and the primal value at these thresholds; ``largest`` is the largest |β|."""
-    infeasible = found.infeasibility
-    feasible = infeasible <= FEASIBILITY * max(largest, *np.abs(sums), 0.0)
+    infeasible, total = found.infeasibility, np.abs(sums).tolist()
+    feasible = infeasible <= FEASIBILITY * max(largest, *total, 0.0)
     dual, primal = _defined(found.dual, -np.inf), _defined(primal, np.inf)
     gap = _defined(primal - dual, np.inf)
     # the size of the terms of both values, which may cancel
-    terms = found.terms + float(np.abs(thresholds * sums).sum()) + abs(primal)
+    terms = found.terms + sum(abs(b) * size for b, size in zip(thresholds.tolist(), total, strict=False)) + abs(primal)
     if -ROUNDING * terms <= gap < 0:
         gap = 0.0
     # for β in the box each sample's part of the gap is nonnegative by the Fenchel-Young inequality, for any K: a
@@ -217,7 +218,7 @@ def _per_group(qp: BoxQP, intercept: ArrayLike) -> Vector:
 
 def _defined(value: float, otherwise: float) -> float:
     """The value if it is finite, else ``otherwise``."""
-    return value if np.isfinite(value) else otherwise
+    return value if isfinite(value) else otherwise
 
 
 def _relative(gap: float, primal: float, dual: float) -> float:

@@ -6,8 +6,10 @@ from mercer._compiled.compile import compiled
 
 
 @compiled()
-def choose_members(beta, F, linear, l1, ridge, lower, upper, level, least, members, excess):
-    """Fill ``members`` with the free variables and those that violate optimality by more than ``least``; their number.
+def choose_members(beta, F, linear, l1, ridge, lower, upper, level, least, with_free, members, excess):
+    """Fill ``members`` with variables that violate optimality by more than ``least``; returns their number.
+
+    Free variables are members too if ``with_free``.
 
     A variable violates optimality by how much its rate (see `problems/dual.py`) is beyond ``level``, the threshold.
     Fills ``excess`` with the violation of each member, inf for free ones.
@@ -16,7 +18,7 @@ def choose_members(beta, F, linear, l1, ridge, lower, upper, level, least, membe
     for v in range(beta.shape[0]):
         b = beta[v]
         found = -np.inf
-        if lower[v] < b < upper[v] and (b != 0.0 or l1[v] == 0.0):
+        if with_free and lower[v] < b < upper[v] and (b != 0.0 or l1[v] == 0.0):
             found = np.inf
         else:
             s = linear[v] - F[v] - ridge[v] * b

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.gram.operator import GramOperator, check_finite
 from mercer.kernels.base import Kernel
-from mercer.kernels.features import Features, Matrix, Vector
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 
 # new memory is larger than what is needed by this factor
 GROWTH = 1.5
@@ -23,6 +23,16 @@ def without(values: Vector, removed: Any, axis: int = 0) -> Vector:
     if axis == 0:
         return np.concatenate((values[:i], values[i + 1 :]))
     return np.concatenate((values[..., :i], values[..., i + 1 :]), axis=-1)
+
+
+def kernel_columns(kernel: Kernel, features: Features, samples: Vector) -> Matrix:
+    """K[samples, :]."""
+    few = features.take(samples)  # few columns are prepared faster than all samples
+    values = GramOperator(kernel, features).rows(features, few).T
+    check_finite(values)
+    if isinstance(features, VectorFeatures) and isinstance(few, VectorFeatures):
+        features.planned = few.planned  # for the next columns
+    return values
 
 
 class KernelColumns:
@@ -75,10 +85,10 @@ class KernelColumns:
 
     # ---- changes ---------------------------------------------------------------------------------------------
 
-    def ensure(self, kernel: Kernel, features: Callable[[], Features], samples: Vector, budget: int) -> bool:
-        """Compute the columns of these samples that are not stored; False if they do not fit into the budget of bytes.
+    def ensure(self, compute: Callable[[Vector], Matrix], samples: Vector, budget: int) -> bool:
+        """Store the columns of these samples; False if they do not fit into the budget of bytes.
 
-        ``features`` prepares all samples.
+        ``compute`` gives K[missing, :] for samples whose columns are not stored.
         """
         missing = samples[self.place[samples] >= self.count]
         if len(missing) == 0:
@@ -87,10 +97,7 @@ class KernelColumns:
             if 8 * len(samples) * self.n > budget:
                 return False
             self._keep(samples)
-        all_samples = features()
-        # few columns are prepared faster than all samples
-        columns = GramOperator(kernel, all_samples).rows(all_samples, all_samples.take(missing)).T
-        check_finite(columns)
+        columns = compute(missing)
         self._reserve(self.count + len(missing), self.n)
         for i in missing.tolist():
             self._swap(int(self.place[i]), self.count)

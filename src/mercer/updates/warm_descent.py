@@ -2,10 +2,10 @@
 
     min  ½β'Kβ − linear'β + Σ l1|β| + ½Σ ridge β²    s.t.  lower ≤ β ≤ upper,  the sum over each group fixed
 
-F = Kβ is known in float64 for all samples. Rounds: the free variables and the variables that violate optimality most
-are a working set, on which SMO (`svm/_smo_loops.py`) solves the problem; F follows from the columns of K that belong to
-variables that have moved. A few rounds suffice, since most free variables barely move: Cauwenberghs & Poggio,
-"Incremental and decremental support vector machine learning", NIPS 13 (2000).
+F = Kβ is known in float64 for all samples. Rounds: the variables that violate optimality most join the free ones, and
+the problem over these is solved; F follows from the columns of K that belong to variables that have moved. Newton's
+steps with the inverse of the free variables' matrix solve it: Cauwenberghs & Poggio, "Incremental and decremental
+support vector machine learning", NIPS 13 (2000). Where that is not kept, SMO (`svm/_smo_loops.py`) does.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer._compiled.program import Program
-from mercer.gram.operator import Data
-from mercer.kernels.features import Features, Vector
+from mercer.kernels.features import Matrix, Vector
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
-from mercer.problems.dual import Survey, survey
+from mercer.problems.dual import Survey, survey, survey_of
 from mercer.problems.solution import Options, Status
+from mercer.updates.free_set import MANY_AT_ONCE, FreeSet
 from mercer.updates.kernel_columns import KernelColumns
 
 # most rounds, most violators that join the working set in a round, and most members of a working set
-ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 64, 1500
+ROUNDS, VIOLATORS, MOST_MEMBERS = 60, 128, 1500
+# most violators that become free in a round of Newton's steps
+JOINING = 24
+# most free variables whose inverse is kept, and most of Newton's steps
+MOST_FREE, MOST_STEPS = 1000, 10_000
 # pair steps in a round per member, and at least
 STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 # a working set is solved to this share of tol
@@ -46,16 +50,15 @@ class Problem(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What computes columns of K: data, a function that prepares all samples in float64, stored columns, a budget."""
+    """Stored columns of K, a function that computes K[samples, :], and a budget of bytes."""
 
-    data: Data
-    features: Callable[[], Features]
     stored: KernelColumns
+    compute: Callable[[Vector], Matrix]
     budget: int
 
     def ensure(self, samples: Vector) -> bool:
         """Store the columns of these samples; False if they do not fit into the budget."""
-        return self.stored.ensure(self.data.kernel, self.features, samples, self.budget)
+        return self.stored.ensure(self.compute, samples, self.budget)
 
 
 class Ended(NamedTuple):
@@ -100,6 +103,72 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
     """Whether each variable is inside its box and off the kink at 0."""
     free: Vector = (beta > qp.lower) & (beta < qp.upper)
     return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
+
+
+def follow(
+    problem: Problem, columns: Columns, options: Options, clock: Clock, free: FreeSet, rounds: int = ROUNDS
+) -> Ended:
+    """Descend by Newton's steps until the violation is at most tol and the sum is right. Edits β, F and ``free``."""
+    from mercer.updates import _free_set_loops as loops
+
+    qp, rows, beta, F = problem
+    stored, joins, steps = columns.stored, np.empty(len(beta), np.intp), 0
+    groups, totals, total = np.empty((1, 5)), np.empty(7), float(qp.sums[0]) if qp.n_groups else 0.0
+    limit = options.max_iter if options.max_iter >= 0 else MOST_STEPS
+    for _ in range(rounds):
+        place = stored.place if rows is None else stored.place[rows]
+        members, count = free.members(rows), len(free.samples)
+        over = clock.over()
+        code, count, taken, chosen = loops.follow(
+            stored.values, stored.n, stored.count, place, free.R, members, count, beta, F, qp.linear, qp.l1, qp.ridge,
+            qp.lower, qp.upper, qp.group, qp.n_groups > 0, total, options.tol, LEAST_VIOLATION * options.tol,
+            JOINING, MANY_AT_ONCE, limit - steps if over is None else 0, rounds, steps == 0, joins, groups, totals,
+        )  # fmt: skip
+        steps += taken
+        seen = survey_of(groups, totals, qp.sums)
+        if code == loops.SPOILT:
+            free.forget()
+        else:
+            free.keep(members[:count], rows)
+        if code == loops.DONE:
+            return Ended(Status.CONVERGED, steps, seen)
+        is_whole = not np.any(np.abs(seen.missing) > SUM_ROUNDING * float(np.abs(beta).sum()))
+        if code == loops.LIMIT and is_whole and (over is not None or steps >= limit):
+            return Ended(over or Status.MAX_ITER, steps, seen)
+        if code != loops.NEEDS or not admit(problem, free, joins[:chosen], columns):
+            return Ended(None, steps, seen)
+    return Ended(None, steps, seen)
+
+
+def admit(problem: Problem, free: FreeSet, joins: Vector, columns: Columns) -> bool:
+    """Store the columns of variables that join, and make room for them; False if they are too many. Edits ``free``.
+
+    If many join, the matrix of all is inverted anew, and they are members.
+    """
+    qp, rows = problem.qp, problem.rows
+    together = np.concatenate((free.samples[free.samples >= 0], joins if rows is None else rows[joins]))
+    if len(together) > MOST_FREE or not columns.ensure(together):
+        return False
+    if len(joins) <= MANY_AT_ONCE:
+        free.reserve(len(free.samples) + len(joins))
+        return True
+    variables = together if rows is None else np.searchsorted(rows, together)
+    if not free.invert(qp, variables, together, columns.stored):
+        free.forget()
+        return False
+    return True
+
+
+def worst(members: Vector, excess: Vector) -> Vector:
+    """The members with an infinite excess, and the worst of the others."""
+    if len(members) <= VIOLATORS:
+        return members
+    others = np.flatnonzero(np.isfinite(excess))
+    if len(others) > VIOLATORS:
+        chosen = np.isinf(excess)
+        chosen[others[np.argpartition(-excess[others], VIOLATORS)[:VIOLATORS]]] = True
+        members = members[chosen]
+    return members
 
 
 def descend(
@@ -157,15 +226,9 @@ def working_set(qp: BoxQP, beta: Vector, F: Vector, seen: Survey, tol: float) ->
     members, excess = np.empty(len(beta), np.intp), np.empty(len(beta))
     count = choose_members(
         beta, F, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, level if np.isfinite(level) else 0.0,
-        LEAST_VIOLATION * tol, members, excess,
+        LEAST_VIOLATION * tol, bool(seen.n_free[0] <= MOST_FREE), members, excess,
     )  # fmt: skip
-    members, excess = members[:count], excess[:count]
-    others = np.flatnonzero(np.isfinite(excess))
-    if len(others) > VIOLATORS:
-        chosen = np.isinf(excess)
-        chosen[others[np.argpartition(-excess[others], VIOLATORS)[:VIOLATORS]]] = True
-        members = members[chosen]
-    return members
+    return worst(members[:count], excess[:count])
 
 
 def solve_working_set(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +17,16 @@ from mercer.estimators.prediction import pair_coefficients
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels import Kernel, Linear
-from mercer.kernels.features import Features, Matrix, Vector, take_samples
+from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, survey
+from mercer.problems.dual import survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.svm.plan import over_features
 from mercer.svm.verify import exact_product
-from mercer.updates.kernel_columns import KernelColumns
+from mercer.updates.free_set import MOST_FAILURES, FreeSet
+from mercer.updates.kernel_columns import KernelColumns, kernel_columns
 from mercer.updates.warm_descent import (
     ROUNDS,
     SUM_ROUNDING,
@@ -34,12 +35,15 @@ from mercer.updates.warm_descent import (
     Problem,
     add_columns,
     descend,
+    follow,
     restore_sums,
 )
 from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets
 
 # if so many samples come or leave at once, the exact solver is begun at the present solution instead
 MOST_AT_ONCE = 200
+# the parameters on which the options of a solver depend
+OPTIONS = attrgetter("tol", "max_iter", "time_limit", "cache_size", "shrinking", "n_jobs", "precision", "solver")
 # most rounds of a problem that can be solved over its features instead
 FEW_ROUNDS = 3
 
@@ -77,7 +81,10 @@ class MachineUpdates:
         self.beta: Matrix | None = None
         self.F = np.empty((0, 0))
         self.columns = KernelColumns(0)
+        self.free: dict[int, FreeSet] = {}
+        self.features: Features | None = None
         self.solved_with: tuple[Any, ...] = ()
+        self._options: tuple[tuple[Any, ...], Options] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("samples", "targets", "weight", "psd", "version")}
@@ -90,6 +97,37 @@ class MachineUpdates:
     def n(self) -> int:
         """The number of training samples."""
         return len(self.weight)
+
+    def options_of(self, model: Any) -> Options:
+        """The options of the model's parameters; counting cores and memory would take a tenth of an update."""
+        key = OPTIONS(model)
+        if self._options is None or self._options[0] != key:
+            self._options = key, model._options()
+        return self._options[1]
+
+    def prepared(self, kernel: Kernel) -> Features:
+        """All samples, prepared in float64."""
+        if self.features is None:
+            self.features = kernel.prepare(self.samples, np.float64)
+        return self.features
+
+    def change_samples(self, change: Change, kernel: Kernel) -> None:
+        """Set the samples after the change. Prepared vectors follow, since their norms take longer than an update."""
+        before, known = self.samples, self.features
+        self.samples, self.features = change.of_samples(before), None
+        if not isinstance(known, VectorFeatures) or known.X is not before:
+            return
+        norms, (common, largest) = known.norms, known.norm_range
+        new = norms[:0]
+        if change.n_new:
+            coming = kernel.prepare(change.samples, np.float64)  # raises for features that the kernel does not allow
+            assert isinstance(coming, VectorFeatures)
+            new = coming.norms
+        widest = max(largest, float(new.max(initial=0.0)))
+        features = VectorFeatures(self.samples, np.float64, change.of_vector(norms, new), (common, widest))
+        if widest == largest:
+            features.planned = known.planned
+        self.features = features
 
     # ---- the change ------------------------------------------------------------------------------------------
 
@@ -116,7 +154,7 @@ class MachineUpdates:
             run.solve()
         except BaseException:
             vars(self).update(before)
-            self.columns = KernelColumns(self.n)
+            self.columns, self.free = KernelColumns(self.n), {}
             vars(model).clear()
             vars(model).update(attributes)
             raise
@@ -138,12 +176,12 @@ class MachineUpdates:
                 codes = np.searchsorted(classes, change.targets).astype(np.float64)
                 own = np.searchsorted(classes, old)[own.astype(np.intp)].astype(np.float64)
         targets = change.of_vector(own, codes)
-        gone = np.flatnonzero(np.bincount(targets.astype(np.intp), minlength=len(classes)) == 0)
-        if len(gone):
-            raise InvalidInputError(
-                f"The update would leave no sample of the class {classes[gone].tolist()[0]!r}. Keep one of them, "
-                "or fit a model without this class."
-            )
+        for c in sorted(set(own[change.removed].tolist())):
+            if not np.any(targets == c):
+                raise InvalidInputError(
+                    f"The update would leave no sample of the class {classes[[int(c)]].tolist()[0]!r}. Keep one of "
+                    "them, or fit a model without this class."
+                )
         return classes, targets
 
     def _restore(self, model: Any) -> None:
@@ -157,6 +195,7 @@ class MachineUpdates:
         beta[:, support] = coef
         features = kernel.prepare(self.samples, np.float64)
         self.F = np.ascontiguousarray(product(kernel, features, features.take(support), coef.T).T)
+        self.features = features
         self.columns = KernelColumns(self.n)
         self.beta = beta  # last: Ctrl-C may have ended the above
 
@@ -170,9 +209,11 @@ class Run:
         self.options = Options()
         self.many = len(change.removed) + change.n_new > MOST_AT_ONCE
         self.touched: Vector = state.targets[change.removed]
-        self.near: Vector | None = None
         self.carried = self.many
         self.known: dict[tuple[int, int], Solution] = {}
+        # kernel values of samples that leave with weight, and of samples that come with some of the others
+        self.gone, self.coming = np.empty((0, 0)), (np.empty(0, np.intp), np.empty((0, 0)))
+        self.is_settled = False
 
     def change_classes(self, classes: Vector, targets: Vector, weight: Vector) -> None:
         """Set the classes and their weights; pairs with a new class begin at β = 0."""
@@ -195,6 +236,7 @@ class Run:
                 at = pairs.index((int(kept[i]), int(kept[j])))
                 beta[at], F[at] = state.beta[p], state.F[p]
             state.beta, state.F, state.targets = beta, F, kept[state.targets.astype(np.intp)].astype(np.float64)
+            state.free = {}
             self.touched = state.targets[self.change.removed]
         model.classes_ = classes
 
@@ -217,31 +259,31 @@ class Run:
         beta, F = state.beta, state.F
         assert beta is not None
         removed = change.removed
-        gone = np.zeros((0, state.n))
         if len(removed) and not self.many:
             carries = removed[beta[:, removed].any(axis=0)]
             self.carried = len(carries) > 0
             if self.carried:
-                gone = self._columns_of(carries)
-                F = F - beta[:, carries] @ gone
-        samples = change.of_samples(state.samples)
+                self.gone = self._columns_of(carries)
+                F = F - beta[:, carries] @ self.gone
+        state.change_samples(change, self.kernel)
         beta = change.of_vector(beta)
-        self.data = Data(self.kernel, samples, len(weight), self.state.psd)
+        self.data = Data(self.kernel, state.samples, len(weight), self.state.psd)
+        for free in state.free.values():
+            free.samples = change.of_numbers(free.samples)
         new = np.arange(len(weight) - change.n_new, len(weight))
         if change.order is not None:
             new = np.argsort(change.order)[len(weight) - change.n_new :]
         F = change.of_vector(F)
         if self.many:
-            state.columns = KernelColumns(len(weight))
+            state.columns, state.free = KernelColumns(len(weight)), {}
         else:
             state.columns.remove(removed)
-            self.near = change.of_vector(gone.sum(axis=0)) if len(gone) else None
             if change.n_new:
                 self._let_come(beta, F, new)
             if change.order is not None:
                 state.columns.permute(change.order)
-        self.touched = np.append(self.touched, targets[new])
-        state.samples, state.targets, state.weight, state.beta, state.F = samples, targets, weight, beta, F
+        self.touched = np.concatenate((self.touched, targets[new]))
+        state.targets, state.weight, state.beta, state.F = targets, weight, beta, F
 
     def _let_come(self, beta: Matrix, F: Matrix, new: Vector) -> None:
         """Compute F of new samples, and their values in stored columns. Edits F.
@@ -249,34 +291,38 @@ class Run:
         Both need their kernel values with samples that have weight or a stored column only.
         """
         order, columns = self.change.order, self.state.columns
-        wanted: Any = beta.any(axis=0)
+        wanted: Any = beta.any(axis=0) if len(beta) > 1 else beta[0] != 0
         # where the samples that stay are by now
-        kept = np.arange(columns.n) if order is None else np.argsort(order)[: columns.n]
-        stored = kept[columns.sample[: columns.count]]
+        stored = columns.sample[: columns.count]
+        stored = stored if order is None else np.argsort(order)[stored]
         wanted[stored] = True
-        some = np.flatnonzero(wanted)
-        a, b = (self.kernel.prepare(take_samples(self.data.samples, index), np.float64) for index in (some, new))
-        coming = self.kernel.block(a, b)
-        check_finite(coming)
-        self.data.evaluations.add(coming.size)
-        F[:, new] = beta[:, some] @ coming
-        columns.append(coming[np.searchsorted(some, stored)])
-        if self.near is None:
-            self.near = np.zeros(self.data.n)
-        self.near[some] += coming.sum(axis=1)
+        some = wanted.nonzero()[0]
+        features = self.state.prepared(self.kernel)
+        values = self.kernel.block(features.take(some), features.take(new))
+        check_finite(values)
+        self.data.evaluations.add(values.size)
+        F[:, new] = beta[:, some] @ values
+        columns.append(values[np.searchsorted(some, stored)])
+        self.coming = some, values
+
+    def _near(self, rows: Vector | None) -> Vector:
+        """The sum of kernel values with samples that have left with weight, and with samples that came."""
+        near = self.change.of_vector(self.gone.sum(axis=0)) if len(self.gone) else np.zeros(self.data.n)
+        some, values = self.coming
+        near[some] += values.sum(axis=1)
+        return near if rows is None else near[rows]
 
     def _columns_of(self, index: Vector) -> Matrix:
         """K[index, :] before the change."""
         state = self.state
         if np.all(state.columns.has(index)):
             return state.columns.columns(index)
-        features = self.kernel.prepare(state.samples, np.float64)
-        return self.kernel.block(features, features.take(index)).T
+        return kernel_columns(self.kernel, state.prepared(self.kernel), index)
 
-    @cached_property
-    def features(self) -> Features:
-        """All samples after the change, prepared in float64."""
-        return self.kernel.prepare(self.data.samples, np.float64)
+    def _compute(self, index: Vector) -> Matrix:
+        """K[index, :] after the change."""
+        self.data.evaluations.add(len(index) * self.data.n)
+        return kernel_columns(self.kernel, self.state.prepared(self.kernel), index)
 
     # ---- problems --------------------------------------------------------------------------------------------
 
@@ -284,104 +330,114 @@ class Run:
         """Solve the problems that have changed, and publish all."""
         state, model = self.state, self.model
         model.shape_fit_ = (state.n, *model.shape_fit_[1:])
-        model.kernel_evaluations_ = self.data.evaluations.count
-        if self._is_settled():
-            return
-        if hasattr(model, "classes_"):
+        self.options = state.options_of(model)
+        if len(getattr(model, "classes_", ())) > 2:
             self._solve_pairs()
         else:
-            loss, C = model._single_loss()
-            self.options = model._options()
-            used = np.flatnonzero(state.weight > 0)
-            rows = None if len(used) == state.n else used
-            factor = np.multiply(C, state.weight, out=np.zeros(state.n), where=state.weight > 0)
-            y = state.targets
-            if rows is not None:
-                y, factor = y[rows], factor[rows]
-            statement = Statement(loss, rows, y, factor, bool(model.fit_intercept))
-            part = self.data if rows is None else self.data.take(rows)
-
-            def exactly(start: Vector | None) -> Solution:
-                start = None if start is None else start / model._unit
-                return model._run(part, loss, y, factor, self.options, self.clock, start)
-
-            solution = self._solved(0, statement, exactly)
-            model._check_bounded(solution)
-            model._publish_one(self.data, loss, used, solution)
-            model._warm = solution.beta / model._unit if model.warm_start else None
+            self._solve_one()
         model.kernel_evaluations_ = self.data.evaluations.count
 
-    def _is_settled(self) -> bool:
-        """Whether the present β is optimal without a change, as it is if no support vector has left and none came.
-
-        Then the model stays as it is, with other numbers of its support vectors and a new certificate.
-        """
-        state, model, change = self.state, self.model, self.change
-        if self.carried or len(model._statuses) != 1 or model.fit_status_ or not state.psd or not state.weight.all():
-            return False
+    def _solve_one(self) -> None:
+        """Regression, novelty detection, and two classes."""
+        state, model = self.state, self.model
         is_classifier = hasattr(model, "classes_")
         loss, C = model._loss() if is_classifier else model._single_loss()
-        if hasattr(loss, "nu") or not np.isfinite(C):
-            return False
-        y, factor = state.targets, C * state.weight
+        y, factor, rows = state.targets, state.weight, None
         if is_classifier:
-            if len(model.classes_) > 2 or model.class_weight == "balanced":
-                return False
-            if model.class_weight is not None:
+            if np.any(model.class_weight_ != 1.0):
                 factor = factor * model.class_weight_[y.astype(np.intp)]
             y = 1.0 - 2.0 * y
-        assert state.beta is not None
-        beta, F, qp = state.beta[0], state.F[0], loss.box_qp(y, factor, bool(model.fit_intercept))
-        seen = survey(qp, beta, F)
-        if seen.outside > 0 or not seen.violation <= float(model.tol) or (qp.n_groups and seen.n_free[0] == 0):
-            return False
+        if not state.weight.all():
+            rows = np.flatnonzero(state.weight > 0)
+            y, factor = y[rows], factor[rows]
+        statement = Statement(loss, rows, y, C * factor, bool(model.fit_intercept))
+        part = self.data if rows is None else self.data.take(rows)
+
+        def exactly(start: Vector | None) -> Solution:
+            if not is_classifier:
+                start = None if start is None else start / model._unit
+                return model._run(part, loss, y, statement.weight, self.options, self.clock, start)
+            pair, order = self._as_pair(statement)
+            solution = pair._solve_pair(None, (0, 1), None if start is None else start[order])
+            assert solution is not None
+            return solution.taken(np.argsort(order))
+
+        solution = self._solved(0, statement, exactly)
+        if self.is_settled and model.fit_status_ == 0:
+            self._publish_same([solution], np.zeros(1, np.int32) if is_classifier else 0)
+        elif is_classifier:
+            pair, order = self._as_pair(statement)
+            model._publish_pairs(pair, [solution.taken(order)])
+            model._warm = [solution.beta[order] / model._unit] if model.warm_start else None
+        else:
+            model._check_bounded(solution)
+            model._publish_one(self.data, loss, np.arange(state.n) if rows is None else rows, solution)
+            model._warm = solution.beta / model._unit if model.warm_start else None
+
+    def _as_pair(self, statement: Statement) -> tuple[OneVsOne, Vector]:
+        """Two classes as a pair of classes, and the order of its samples: the first class first."""
+        loss, rows, y, weight, intercept = statement
+        first, second = (y > 0).nonzero()[0], (y < 0).nonzero()[0]
+        order, n_first = np.concatenate((first, second)), len(first)
+        index, factor = (order, weight) if rows is None else (rows[order], np.zeros(self.state.n))
+        if rows is not None:
+            factor[rows] = weight
+        members = index[:n_first], index[n_first:]
+        solver = self.model._pair_solver()
+        return OneVsOne(self.data, members, loss, factor, intercept, self.options, self.clock, solver), order
+
+    def _publish_same(self, solutions: list[Solution], steps: Any) -> None:
+        """Publish β that have not changed: support vectors have other numbers, and there are new certificates."""
+        model, change, n = self.model, self.change, self.state.n
         if change.order is None:  # else the samples that stay have their old numbers
-            support = model.support_ - np.searchsorted(change.removed, model.support_).astype(np.int32)
-            model.support_ = support
-        b = seen.thresholds
-        model._support = replace(model._support, support=model.support_, n_train=state.n)
-        primal = loss.primal(seen.squared_norm, y, F, factor, b, qp.sums)
-        proof = conclude(seen, primal, b, qp.sums, float(np.abs(beta).max()), state.psd, loss.name)
-        seconds = self.clock.seconds
-        point = TracePoint(seconds, 0, proof.kkt_violation, proof.dual, state.n)
-        model._publish_solutions([Solution(beta, F, b, Status.CONVERGED, 0, seconds, proof, [point])])
-        model.n_iter_ = np.zeros(1, np.int32) if is_classifier else 0
+            model.support_ = model.support_ - np.searchsorted(change.removed, model.support_).astype(np.int32)
+        model._support = replace(model._support, support=model.support_, n_train=n)
+        model._publish_solutions(solutions)
+        model.n_iter_ = steps
         if model.warm_start:
             model._warm = None
-        return True
 
     def _solve_pairs(self) -> None:
         state, model = self.state, self.model
-        problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock)
-        self.options = problems.options
+        problems: OneVsOne = model._problems(self.data, state.targets, state.weight, self.clock, self.options)
         assert state.beta is not None
         found: list[Solution | None] = []
         # parameters may have been changed, and balanced weights of all classes change
         parameters = (model.C, model.loss, model.fit_intercept, model.tol, *model.class_weight_.tolist())
         touched = set(self.touched.astype(np.intp).tolist()) if parameters == state.solved_with else None
         state.solved_with = parameters
+        used = state.weight > 0
+        members = [(state.targets == c) & used for c in range(len(model.classes_))]
+        is_same = True
         for p, (i, j) in enumerate(problems.pairs):
-            index, _ = problems.samples(i, j)
             if len(problems.members[i]) == 0 or len(problems.members[j]) == 0:
                 found.append(None)
                 continue
             known = self.known.get((i, j))
             if known is not None and touched is not None and i not in touched and j not in touched:
-                found.append(replace(known, beta=state.beta[p, index], F=state.F[p, index]))
+                found.append(known)
                 continue
-            rows = None if len(index) == state.n else np.sort(index)
-            codes = state.targets if rows is None else state.targets[rows]
-            factor = problems.factor if rows is None else problems.factor[rows]
-            statement = Statement(problems.loss, rows, np.where(codes == i, 1.0, -1.0), factor, problems.intercept)
-            back = index if rows is None else np.searchsorted(rows, index)
+            rows = (members[i] | members[j]).nonzero()[0]
+            y = np.where(members[i][rows], 1.0, -1.0)
+            statement = Statement(problems.loss, rows, y, problems.factor[rows], problems.intercept)
 
-            def exactly(start: Vector | None, pair: tuple[int, int] = (i, j), back: Vector = back) -> Solution:
+            def exactly(start: Vector | None, pair: tuple[int, int] = (i, j), rows: Vector = rows) -> Solution:
+                back = np.searchsorted(rows, problems.samples(*pair)[0])
                 solution = problems._solve_pair(None, pair, None if start is None else start[back])
                 assert solution is not None
                 return solution.taken(np.argsort(back))
 
-            is_new = known is None and len(problems.pairs) > 1
-            found.append(self._solved(p, statement, exactly, is_new).taken(back))
+            self.is_settled = False
+            found.append(self._solved(p, statement, exactly, known is None))
+            is_same = is_same and self.is_settled
+        if is_same and model.fit_status_ == 0:
+            steps = np.array([0 if s is None else s.steps for s in found], np.int32)
+            self._publish_same([s for s in found if s is not None], steps)
+            return
+        for p, (solution, pair) in enumerate(zip(found, problems.pairs, strict=True)):
+            if solution is not None:
+                index, _ = problems.samples(*pair)
+                found[p] = replace(solution, beta=state.beta[p, index], F=state.F[p, index])
         model._publish_pairs(problems, found)
         model._warm = [None if s is None else s.beta / model._unit for s in found] if model.warm_start else None
 
@@ -391,14 +447,14 @@ class Run:
         """Solve problem p from its present β. ``exactly`` is the exact solver, for what has changed a lot."""
         state, (loss, rows, y, weight, intercept) = self.state, statement
         assert state.beta is not None
-        qp = DualProblem(None, loss, y, weight, intercept or hasattr(loss, "nu")).qp
         beta, F = statement.of(state.beta[p]), statement.of(state.F[p])
+        qp = loss.box_qp(y, weight, intercept or hasattr(loss, "nu"))
         problem = Problem(qp, rows, beta, F)
         ended = None
         # a linear kernel is solved over its features in a few milliseconds
         linear = over_features(self.data, len(beta), qp, self.options)
         if not (self.many or is_new or qp.has_open_box or not self.data.psd):
-            ended = self._descend(problem, FEW_ROUNDS if linear else ROUNDS)
+            ended = self._descend(p, problem, FEW_ROUNDS if linear else ROUNDS)
         if ended is None or ended.status is None:
             with self.clock:
                 solution = exactly(None if linear else beta)
@@ -406,6 +462,8 @@ class Run:
             beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
             b = ended.seen.thresholds
+            # without free variables b is the middle of an interval, whose ends may have moved
+            self.is_settled = ended.steps == 0 and not self.carried and (not len(b) or ended.seen.n_free[0] > 0)
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
@@ -414,7 +472,7 @@ class Run:
             proof = conclude(ended.seen, primal, b, qp.sums, largest, self.data.psd, loss.name)
             point = TracePoint(self.clock.seconds, ended.steps, proof.kkt_violation, proof.dual, len(beta))
             solution = Solution(beta, F, b, ended.status, ended.steps, self.clock.seconds, proof, [point])
-        if rows is not None or solution.beta is not beta:
+        if beta.base is not state.beta:  # else they were edited in place
             at: Any = slice(None) if rows is None else rows
             state.beta[p, at], state.F[p, at] = beta, F
         return solution
@@ -427,25 +485,31 @@ class Run:
         product: Vector = X @ (X.T @ beta)
         return product
 
-    def _descend(self, problem: Problem, rounds: int) -> Ended | None:
-        """Correct the sums and descend; None if β has left its box, as after a change of C."""
+    def _descend(self, p: int, problem: Problem, rounds: int) -> Ended | None:
+        """Descend; None if β has left its box, as after a change of C, or does not fit into the budget."""
         qp, rows, beta, F = problem
-        seen = survey(qp, beta, F)
-        if seen.outside > 0:
-            return None
-        columns = Columns(self.data, lambda: self.features, self.state.columns, self.options.budget)
-        if np.any(np.abs(seen.missing) > SUM_ROUNDING * np.abs(beta).sum()):
-            near = self.near if rows is None or self.near is None else self.near[rows]
-            before = beta.copy()
-            moved = restore_sums(qp, beta, near)
-            samples = moved if rows is None else rows[moved]
-            if not columns.ensure(samples):
-                return None
-            add_columns(problem, samples, (beta - before)[moved], columns)
-            seen = survey(qp, beta, F)
-        if seen.violation <= self.options.tol:
-            return Ended(Status.CONVERGED, 0, seen)
+        columns = Columns(self.state.columns, self._compute, self.options.budget)
+        free = self.state.free.get(p)
+        if free is None:
+            free = self.state.free[p] = FreeSet()
         with self.clock:
+            if free.failures < MOST_FAILURES:
+                ended = follow(problem, columns, self.options, self.clock, free, rounds)
+                if ended.status is not None:
+                    return ended
+                seen = ended.seen
+            else:
+                seen = survey(qp, beta, F)
+            if seen.outside > 0:
+                return None
+            if np.any(np.abs(seen.missing) > SUM_ROUNDING * np.abs(beta).sum()):
+                before = beta.copy()
+                moved = restore_sums(qp, beta, self._near(rows))
+                samples = moved if rows is None else rows[moved]
+                if not columns.ensure(samples):
+                    return None
+                add_columns(problem, samples, (beta - before)[moved], columns)
+                seen = survey(qp, beta, F)
             return descend(problem, seen, columns, self.options, self.clock, rounds)
 
 

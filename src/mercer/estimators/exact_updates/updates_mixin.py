@@ -43,6 +43,17 @@ class Change(NamedTuple):
         """The number of samples that come."""
         return 0 if self.samples is None else num_samples(self.samples)
 
+    def of_numbers(self, samples: Vector) -> Vector:
+        """The new numbers of samples; -1 of those that leave."""
+        if len(self.removed) == 0:
+            return samples
+        leaves = samples == self.removed[0] if len(self.removed) == 1 else np.isin(samples, self.removed)
+        found = samples - np.searchsorted(self.removed, samples)
+        if self.order is not None:
+            found = np.argsort(self.order)[found]
+        found[leaves] = -1
+        return found
+
     def of_vector(self, values: Vector, new: Any = None) -> Vector:
         """The numbers of the samples after the change, along the last axis; those of new samples are 0 if not given."""
         if len(self.removed):
@@ -219,6 +230,8 @@ def new_weights(sample_weight: Any, n: int, X: Any) -> Vector:
 
 def positions(index: Any, n: int) -> Vector:
     """The positions, counted from 0, of n samples that ``index`` names."""
+    if type(index) is int and 0 <= index < n:  # what follows would take a tenth of an update
+        return np.array([index])
     found = np.asarray(index)
     if found.dtype.kind not in "iu" or found.ndim > 1 or found.size == 0:
         raise InvalidInputError(
