@@ -21,6 +21,7 @@ from mercer.dask.cluster_parts import gather
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
 from mercer.parts.layout import Held, Loader
+from mercer.validation import two_integer_classes
 
 # rows that exceed this share of the workers' memory are computed in each pass instead of kept
 SHARE_OF_MEMORY = 0.4
@@ -278,13 +279,14 @@ def labels_of(index: int, chunk: Chunk) -> Labels:
             f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "
             "regressor, or give classes."
         )
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = two_integer_classes(y) or np.unique(y, return_inverse=True)
     return Labels(classes, np.bincount(codes, chunk.weight, len(classes)), np.bincount(codes, minlength=len(classes)))
 
 
 def coded(index: int, chunk: Chunk, classes: Vector) -> Held:
     """A loader whose targets are positions in ``classes``."""
-    return Held(chunk.X, np.searchsorted(classes, chunk.y).astype(np.float64), chunk.weight)
+    codes = chunk.y == classes[1] if len(classes) == 2 else np.searchsorted(classes, chunk.y)
+    return Held(chunk.X, codes.astype(np.float64), chunk.weight)
 
 
 def numbered(index: int, chunk: Chunk) -> Held:

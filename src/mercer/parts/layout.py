@@ -99,6 +99,7 @@ class Part:
     budget : what the process may keep in memory.
     work : the same for rows that functions compute, such as those of a landmark machine.
     state : whatever functions keep here between calls of `Parts.map`.
+    squares : Σ x² of the stored numbers once they were loaded; 0 for float32, whose squares always have a finite sum.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Part:
         self.n = int(loader.n)
         self.n_threads = 1
         self.state: Any = None
+        self.squares = 0.0
         self._block: Block | None = None
         self._pending: Future[Block] | None = None
         self._keeps = self._checked = False
@@ -154,7 +156,10 @@ class Part:
             )
         stored = block.X.data if isinstance(block.X, Csr) else block.X
         for name, values in (("X", stored), ("y", block.y), ("sample_weight", block.weight)):
-            if np.isfinite(np.sum(values, dtype=np.float64)):
+            total = float(np.sum(values, dtype=np.float64)) if values.dtype != np.float64 else _squared(values)
+            if name == "X":
+                self.squares = total if values.dtype == np.float64 else 0.0
+            if np.isfinite(total):
                 continue
             wrong = np.argwhere(~np.isfinite(values))
             if not len(wrong):
@@ -175,6 +180,13 @@ class Part:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pending": None}
+
+
+def _squared(values: Any) -> float:
+    """Σ x²: finite numbers have a finite sum of squares, unless that overflows."""
+    flat = values.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(flat @ flat)
 
 
 def nbytes(X: Any) -> int:

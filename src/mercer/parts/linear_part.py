@@ -8,9 +8,9 @@ decision values of a part's rows stay in its `LinearState`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -21,10 +21,14 @@ from mercer.linear.newton import newton_pass
 from mercer.linear.systems import column_squares, weighted_gram
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.parts.layout import Block, Part, keeps_state, nbytes, sets_state
+from mercer.parts.layout import Block, Part, added, keeps_state, nbytes, sets_state
 
 # losses of machines over parts
 LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
+# X'DX, its diagonal, or nothing
+Curvature = Literal["full", "diagonal", "none"]
+# rows of which some numbers each are computed together
+BLOCK = 1 << 14
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
 
@@ -96,6 +100,7 @@ class LinearState:
 class Facts(NamedTuple):
     """What is known of a part once its problem is stated.
 
+    ``largest`` is the largest absolute value of X if that of the squares may overflow, else 0.
     ``low`` and ``high``: the loss of the part at w = 0 is 0 for an intercept between these. ``total``: the part's share
     of what Σβ must be.
     """
@@ -134,13 +139,17 @@ def state_problem(part: Part, statement: Statement) -> Facts:
     part.state = LinearState(statement, y, price, qp, np.zeros(part.n))
     rows = all_rows(part)
     with np.errstate(over="ignore"):
-        stored = rows._stored
-        squares = float(np.einsum("i,i->", stored, stored, dtype=np.float64)) + float(y @ y)
-    low = float((qp.linear - qp.l1)[qp.upper > 0].max(initial=-np.inf))
-    high = float((qp.linear + qp.l1)[qp.lower < 0].min(initial=np.inf))
+        squares = part.squares + float(y @ y)
+    # smaller sums of squares of any number of parts have a finite sum
+    largest = 0.0 if squares < 1e300 else rows.largest
+    low, high = -np.inf, np.inf
+    for here in _blocks(part.n):
+        linear, l1 = qp.linear[here], qp.l1[here]
+        low = max(low, float((linear - l1)[qp.upper[here] > 0].max(initial=-np.inf)))
+        high = min(high, float((linear + l1)[qp.lower[here] < 0].min(initial=np.inf)))
     usable = int(np.count_nonzero(qp.lower < qp.upper))
     row_bytes, total = nbytes(block.X) / part.n, float(qp.sums.sum())
-    return Facts(part.n, rows.d, usable, qp.is_smooth, squares, rows.largest, low, high, rows.sparse, row_bytes, total)
+    return Facts(part.n, rows.d, usable, qp.is_smooth, squares, largest, low, high, rows.sparse, row_bytes, total)
 
 
 @sets_state
@@ -313,19 +322,34 @@ def end_path(part: Part, keep: bool) -> None:
 # ---- Newton's method ---------------------------------------------------------------------------------------------
 
 
-def newton_point(part: Part, u: Vector, is_new_step: bool, is_small: bool) -> tuple[Any, ...]:
-    """The loss at u, X'β, X'DX and the number of samples with D > 0, in one pass over the rows.
+def newton_point(part: Part, u: Vector, is_new_step: bool, matrix: Curvature) -> tuple[Any, ...]:
+    """The loss at u, X'β, the curvature and the number of samples with D > 0, in one pass over the rows.
 
-    ``is_new_step`` makes the decision values of the last point those from which the step begins. Unless ``is_small``,
-    only the diagonal of X'DX is computed.
+    ``is_new_step`` makes the decision values of the last point those from which the step begins.
     """
     state, rows = part.state, all_rows(part)
     if is_new_step:
-        state.f_from = state.f
-    state.f, state.D = np.empty(part.n), np.empty(part.n)
+        state.f_from, state.f = state.f, state.f_from
+    # new memory costs as much as the pass writes to it
+    if len(state.f) != part.n:
+        state.f = np.empty(part.n)
+    if len(state.D) != part.n:
+        state.D = np.empty(part.n)
     loss, v = newton_pass(rows, u, state.vectors, state.f, state.beta, state.D, part.n_threads)
-    gram = weighted_gram(rows, state.D, part.n_threads) if is_small else column_squares(rows, state.D)
-    return loss, v, gram, int(np.count_nonzero(state.D))
+    return loss, v, _curvature(part, rows, matrix), int(np.count_nonzero(state.D))
+
+
+def _curvature(part: Part, rows: Rows, matrix: Curvature) -> Any:
+    if matrix == "none":
+        return np.empty((0, 0))
+    D = part.state.D
+    return weighted_gram(rows, D, part.n_threads) if matrix == "full" else column_squares(rows, D)
+
+
+@keeps_state
+def curvature(part: Part) -> tuple[Any]:
+    """X'DX at the last point."""
+    return (_curvature(part, all_rows(part), "full"),)
 
 
 @keeps_state
@@ -410,17 +434,42 @@ class Checked(NamedTuple):
     largest: float
 
 
-def certify_part(part: Part, w: Vector, intercept: float) -> Checked:
-    """The share of primal and dual of the part's rows, from w, b, β and the rows alone."""
+def certify_part(part: Part, w: Vector, intercept: float, is_last_point: bool = False) -> Checked:
+    """The share of primal and dual of the part's rows, from w, b, β and the rows alone.
+
+    If w is that of the last `newton_point`, this has stored the decision values and returned X'β: no row is read, and
+    ``v`` is 0.
+    """
+    state, qp = part.state, part.state.qp
+    beta = np.clip(state.beta, qp.lower, qp.upper, out=state.beta)
+    if is_last_point:
+        decision, v = state.f, np.zeros(len(w))
+    else:
+        rows = own_rows(part)
+        decision, v = rows.dot(w, part.n_threads), rows.tdot(beta, part.n_threads)
+        decision += intercept
+    largest = max(float(beta.max(initial=0.0)), -float(beta.min(initial=0.0)))
+    found = [_check_rows(state, decision, here, largest) for here in _blocks(part.n)]
+    paid, gain, terms, total = added(sums for sums, _ in found)
+    violation, outside = (max(column) for column in zip(*(worst for _, worst in found), strict=True))
+    return Checked(v, paid, gain, terms, total, violation, outside, largest)
+
+
+def _check_rows(
+    state: LinearState, decision: Vector, here: slice, largest: float
+) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """Of some rows: the loss, their share of the dual, the size of its terms and Σβ; the worst violation of each kind."""
     from mercer.linear._row_loops import check_optimality
 
-    state, qp = part.state, part.state.qp
-    rows, loss = own_rows(part), state.statement.loss
-    state.beta = beta = np.clip(state.beta, qp.lower, qp.upper)
-    decision = rows.dot(w, part.n_threads) + intercept
-    largest = float(np.abs(beta).max(initial=0.0))
-    violation, outside, total = check_optimality(beta, decision, *state.vectors, largest)
-    paid = loss.primal(0.0, state.y, decision, state.price, np.zeros(qp.n_groups), qp.sums)
-    gain = (qp.linear - 0.5 * qp.ridge * beta) @ beta - qp.l1 @ np.abs(beta)
-    terms = np.abs(qp.linear * beta).sum()
-    return Checked(rows.tdot(beta, part.n_threads), paid, float(gain), float(terms), total, violation, outside, largest)
+    qp, loss, f, beta = state.qp, state.statement.loss, decision[here], state.beta[here]
+    linear, l1, ridge, lower, upper = (vector[here] for vector in state.vectors)
+    violation, outside, total = check_optimality(beta, f, linear, l1, ridge, lower, upper, largest)
+    paid = loss.primal(0.0, state.y[here], f, state.price[here], np.zeros(qp.n_groups), np.zeros(qp.n_groups))
+    gain = (linear - 0.5 * ridge * beta) @ beta - l1 @ np.abs(beta)
+    return (paid, float(gain), float(np.abs(linear * beta).sum()), float(total)), (float(violation), float(outside))
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    """All rows, so many at a time that vectors over them stay in the cache: memory for more would cost the most."""
+    for first in range(0, n, BLOCK):
+        yield slice(first, min(first + BLOCK, n))
