@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -14,10 +15,10 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.local import get_sync
 from dask.optimization import cull
 from dask.utils import ensure_dict
-from distributed import Client, Future, futures_of
+from distributed import Client, Future, futures_of, get_worker
 
 import dask
-from mercer.dask.cluster_parts import gather
+from mercer.dask.cluster_parts import ClusterParts, gather
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
 from mercer.parts.layout import Held, Loader
@@ -77,12 +78,13 @@ class Labels(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the client knows of a part: its size, how the columns are called, and of classifiers the classes."""
+    """What the client knows of a part: size, names of the columns, classes of a classifier, and the worker that has it."""
 
     n: int
     d: int
     names: list[str] | None
     labels: Labels | None
+    address: str
 
 
 class Chunks(NamedTuple):
@@ -97,10 +99,10 @@ class Chunks(NamedTuple):
         """The number of rows of each."""
         return [fact.n for fact in self.facts]
 
-    def loaders(self, prepare: Callable[[int, Chunk], Loader]) -> list[Future]:
-        """Futures of the loaders that ``prepare`` makes."""
-        indices = list(range(len(self.futures)))
-        return list(self.client.map(_loader, indices, self.futures, self.sizes, prepare=prepare, pure=False))
+    def parts(self, prepare: Callable[[int, Chunk], Loader]) -> ClusterParts:
+        """The rows of the loaders that ``prepare`` makes."""
+        where = [fact.address for fact in self.facts]
+        return ClusterParts(self.client, self.futures, self.sizes, where, partial(_loader, prepare=prepare))
 
 
 def is_collection(X: Any) -> bool:
@@ -138,10 +140,15 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: b
     make = dask.delayed(_chunk, pure=False)
     delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
     limits = _workers_if_exceeded(client, X, y, sample_weight)
-    futures = _recipes(client, delayed, limits) if limits else client.compute(delayed)
-    indices = list(range(len(futures)))
-    facts = gather(client, client.map(_facts, indices, futures, has_classes=has_classes, pure=False))
-    return Chunks(client, list(futures), _checked(facts))
+    if limits:
+        futures = _recipes(client, delayed, limits)
+        facts = client.map(_facts, list(range(len(futures))), futures, has_classes=has_classes, pure=False)
+    else:
+        find = dask.delayed(_facts, pure=False)
+        found = [find(index, chunk, has_classes) for index, chunk in enumerate(delayed)]
+        both = client.compute([*delayed, *found])
+        futures, facts = both[: len(delayed)], both[len(delayed) :]
+    return Chunks(client, list(futures), _checked(gather(client, facts)))
 
 
 def _workers_if_exceeded(client: Client, *collections: Any) -> dict[str, int]:
@@ -231,7 +238,8 @@ def _columns_of(X: Any) -> list[str] | None:
 def _facts(index: int, source: Chunk | Recipe, has_classes: bool) -> Facts:
     chunk = source.load()
     d = int(chunk.X.shape[1]) if len(chunk.X.shape) > 1 else 0
-    return Facts(int(chunk.X.shape[0]), d, chunk.names, labels_of(index, chunk) if has_classes else None)
+    labels = labels_of(index, chunk) if has_classes else None
+    return Facts(int(chunk.X.shape[0]), d, chunk.names, labels, get_worker().address)
 
 
 def _loader(index: int, source: Chunk | Recipe, n: int, prepare: Callable[[int, Chunk], Loader]) -> Loader:

@@ -223,12 +223,14 @@ class Parts(ABC):
     budget : bytes that the process of the caller may use for copies.
     work : bytes for rows that functions compute, of all parts; None: each process has its own.
     sample_numbers : numbers of a random sample of rows at most, which comes to the caller: 32 MB.
+    path_numbers : numbers of rows that come to the caller at most instead of some dozen passes over them.
     """
 
     n: int
     budget: int
     work: int | None = None
     sample_numbers: int = 1 << 22
+    path_numbers: int = 0
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:

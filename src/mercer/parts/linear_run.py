@@ -50,6 +50,8 @@ class PartsRun:
     stopped: Status | None = None
     # when the last step began
     last: float = 0.0
+    # the model whose decision values the parts have
+    values_of: Vector | None = None
 
     def __post_init__(self) -> None:
         statement = self.statement
@@ -159,13 +161,14 @@ class PartsRun:
     ) -> LinearSolution:
         """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol.
 
-        ``v`` is X'β if w is the model of the last pass of Newton's method.
+        ``v`` is X'β if the pass that has computed the decision values of w has found it, too.
         """
         if self.keep is not None:
             self.keep(w)
         weights, intercept = self.split(w)
+        has_f = self.values_of is not None and bool(np.array_equal(self.values_of, w))
         # a free intercept changes β
-        proof = self.certify(weights, intercept, None if self.statement.intercept else v)
+        proof = self.certify(weights, intercept, has_f, None if self.statement.intercept else v)
         done = proof.valid and proof.relative_gap <= self.options.tol
         ended = Status.CONVERGED if done else (status or self.stopped or Status.STALLED)
         solution = LinearSolution(
@@ -173,11 +176,14 @@ class PartsRun:
         )
         return replace(solution, stages=(LinearStage.of(solver, solution),))
 
-    def certify(self, w: Vector, intercept: float, known: Vector | None = None) -> Certificate:
-        """The exact duality gap, from one pass over all rows; from their decision values if X'β is ``known``."""
+    def certify(self, w: Vector, intercept: float, has_f: bool, known: Vector | None = None) -> Certificate:
+        """The exact duality gap, from one pass over all rows.
+
+        ``has_f``: the parts have the decision values. If X'β is ``known``, too, no row is read.
+        """
         self._balance()
-        is_last = known is not None
-        found = self.parts.map(linear_part.certify_part, w, intercept, is_last, reads=not is_last)
+        has_v = known is not None
+        found = self.parts.map(linear_part.certify_part, w, intercept, has_f, has_v, reads=not (has_f and has_v))
         penalty = self.statement.penalty
         v, loss, gain, terms, total = added([part[:5] for part in found])
         v = v if known is None else known
