@@ -24,7 +24,7 @@ from distributed.client import CancelledError
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import ClusterError
 from mercer.gram.memory import available_bytes
-from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, Reads, added
+from mercer.parts.layout import NO_LIMIT, Held, Layout, Loader, LocalParts, Parts, Reads, added
 
 # seconds between two looks at the cluster, and at the state of the groups, while results are awaited
 LOOK, GLANCE = 2.0, 0.2
@@ -136,6 +136,8 @@ class ClusterParts(Parts):
     sample_numbers = 1 << 20
     # 16 MB: to send them takes as long as twelve passes
     path_numbers = 1 << 21
+    # whether the rows exceed the memory of the workers
+    computed_again = False
 
     def __init__(
         self,
@@ -173,6 +175,11 @@ class ClusterParts(Parts):
     def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums; each worker adds those of its own parts."""
         return added(self._advance(Call("total", function, args, reads)))
+
+    def layout(self) -> Layout:
+        """The parts of all workers."""
+        n_parts = sum(len(members) for members in self.members)
+        return Layout(n_parts, 0 if self.computed_again else n_parts, len(self.members), 0, 1)
 
     def _submit(self, members: list[int], address: str) -> Future:
         """Make the group of these parts, at this worker if it lives."""

@@ -78,7 +78,7 @@ class Labels(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the client knows of a part: size, names of the columns, classes of a classifier, and the worker that has it."""
+    """What the client knows of a part: size, names of the columns, classes, and the worker that has it."""
 
     n: int
     d: int
@@ -93,6 +93,7 @@ class Chunks(NamedTuple):
     client: Client
     futures: list[Future]
     facts: list[Facts]
+    are_recipes: bool
 
     @property
     def sizes(self) -> list[int]:
@@ -102,7 +103,9 @@ class Chunks(NamedTuple):
     def parts(self, prepare: Callable[[int, Chunk], Loader]) -> ClusterParts:
         """The rows of the loaders that ``prepare`` makes."""
         where = [fact.address for fact in self.facts]
-        return ClusterParts(self.client, self.futures, self.sizes, where, partial(_loader, prepare=prepare))
+        parts = ClusterParts(self.client, self.futures, self.sizes, where, partial(_loader, prepare=prepare))
+        parts.computed_again = self.are_recipes
+        return parts
 
 
 def is_collection(X: Any) -> bool:
@@ -148,7 +151,7 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: b
         found = [find(index, chunk, has_classes) for index, chunk in enumerate(delayed)]
         both = client.compute([*delayed, *found])
         futures, facts = both[: len(delayed)], both[len(delayed) :]
-    return Chunks(client, list(futures), _checked(gather(client, facts)))
+    return Chunks(client, list(futures), _checked(gather(client, facts)), bool(limits))
 
 
 def _workers_if_exceeded(client: Client, *collections: Any) -> dict[str, int]:

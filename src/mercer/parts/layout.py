@@ -214,6 +214,16 @@ def runs_another(function: Function) -> Function:
     return function
 
 
+class Layout(NamedTuple):
+    """Where the parts are: as the fields of `PartsPlan` of these names say."""
+
+    n_parts: int
+    n_kept: int
+    n_workers: int
+    memory: int
+    n_threads: int
+
+
 class Parts(ABC):
     """Rows in parts. Empty parts are left out.
 
@@ -239,6 +249,10 @@ class Parts(ABC):
         ``reads`` says whether the function asks for the part's samples; "some" if only some parts do, which are then
         not read ahead. The function may replace ``part.state``.
         """
+
+    @abstractmethod
+    def layout(self) -> Layout:
+        """Where the parts are, after the first pass."""
 
     def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums of the tuples of numbers and arrays that `map` returns, in the order of the parts."""
@@ -310,6 +324,11 @@ class LocalParts(Parts):
         for part in self.parts:
             part.n_threads = self.n_threads
         return added(self._one_by_one(function, args, reads is True))
+
+    def layout(self) -> Layout:
+        """The parts of this process."""
+        kept = sum(part.in_memory for part in self.parts)
+        return Layout(len(self.parts), kept, 0, 0 if self.budget == NO_LIMIT else self.budget, self.n_threads)
 
     def _at_once(self, reads: Reads) -> bool:
         """Whether threads take whole parts."""

@@ -81,7 +81,7 @@ class LinearState:
     samples: Any = None
     best: Vector = field(default_factory=lambda: np.empty(0))
     change: Vector = field(default_factory=lambda: np.empty(0))
-    # decision values of the last model; of Newton's method also those at the other end of a step, and second derivatives
+    # decision values of the last model; of Newton's method also those at the end of a step, and second derivatives
     f: Vector = field(default_factory=lambda: np.empty(0))
     f_from: Vector = field(default_factory=lambda: np.empty(0))
     D: Vector = field(default_factory=lambda: np.empty(0))
@@ -489,7 +489,7 @@ def certify_part(part: Part, w: Vector, intercept: float, has_f: bool, has_v: bo
 def _check_rows(
     state: LinearState, decision: Vector, here: slice, largest: float
 ) -> tuple[tuple[float, ...], tuple[float, float]]:
-    """Of some rows: the loss, their share of the dual, the size of its terms and Σβ; the worst violation of each kind."""
+    """Of some rows: the loss, their share of the dual, the size of its terms, Σβ; the worst violation of each kind."""
     from mercer.linear._row_loops import check_optimality
 
     qp, loss, f, beta = state.qp, state.statement.loss, decision[here], state.beta[here]

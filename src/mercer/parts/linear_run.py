@@ -156,9 +156,7 @@ class PartsRun:
         before, self.last = self.last, self.clock.seconds
         self.stopped = self.clock.over_in(max(0.0, self.last - before) if before else 0.0)
 
-    def publish(
-        self, w: Vector, solver: str, status: Status | None = None, v: Vector | None = None
-    ) -> LinearSolution:
+    def publish(self, w: Vector, solver: str, status: Status | None = None, v: Vector | None = None) -> LinearSolution:
         """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol.
 
         ``v`` is X'β if the pass that has computed the decision values of w has found it, too.
