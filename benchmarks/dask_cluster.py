@@ -30,7 +30,7 @@ import mercer.dask
 
 LOSSES = ("squared_hinge", "hinge")
 # passes that bring samples or distances of rows to the client, once or twice per fit
-ONCE = ("sample_rows", "classify")
+ONCE = ("sample_rows", "classify", "free_samples", "end_path_with")
 
 
 def rows(n, d, n_parts, seed=0):

@@ -300,13 +300,9 @@ def find_classes(y: Any) -> tuple[Vector, Vector]:
     """Return the sorted classes, possibly only one, and the index of each sample's class."""
     plain = type(y) is np.ndarray and y.ndim == 1  # column_or_1d would return it unchanged, but is slow
     labels = y if plain else column_or_1d(y, warn=True)
-    if labels.dtype.kind in "biuf" and len(labels):
-        # find two integer classes without sorting
-        low, high = labels.min(), labels.max()
-        is_high = labels == high
-        if float(low).is_integer() and float(high).is_integer() and (is_high | (labels == low)).all():
-            classes = np.array([low, high] if low < high else [low], dtype=labels.dtype)
-            return classes, (is_high if low < high else np.zeros(len(labels), bool)).astype(np.intp)
+    found_at_once = two_integer_classes(labels)
+    if found_at_once is not None:
+        return found_at_once
     if labels.dtype.kind not in "biuU":  # integers and strings are always classes
         try:
             check_classification_targets(y)
@@ -320,6 +316,18 @@ def find_classes(y: Any) -> tuple[Vector, Vector]:
             ) from None
     classes, codes = np.unique(labels, return_inverse=True)
     return classes, codes
+
+
+def two_integer_classes(labels: Vector) -> tuple[Vector, Vector] | None:
+    """`find_classes` without sorting, for at most two classes that are integers; else None."""
+    if labels.dtype.kind not in "biuf" or not len(labels):
+        return None
+    low, high = labels.min(), labels.max()
+    is_high = labels == high
+    if not (float(low).is_integer() and float(high).is_integer() and (is_high | (labels == low)).all()):
+        return None
+    classes = np.array([low, high] if low < high else [low], dtype=labels.dtype)
+    return classes, (is_high if low < high else np.zeros(len(labels), bool)).astype(np.intp)
 
 
 def class_codes(y: Any) -> tuple[Vector, Vector]:

@@ -57,7 +57,9 @@ def test_the_state_of_a_lost_worker_is_computed_again():
     wanted = [expected.map(count_up, step) for step in (1.0, 2.0, 3.0)]
     with cluster(processes=True) as client:
         loaders = [client.submit(Held, chunk.X, chunk.y, pure=False) for chunk in chunks]
-        parts = ClusterParts(client, loaders, [5] * 4)
+        distributed.wait(loaders)
+        where = [workers[0] for workers in client.who_has(loaders).values()]
+        parts = ClusterParts(client, loaders, [5] * 4, where)
         assert len(parts.groups) == 2
         assert [parts.map(count_up, step) for step in (1.0, 2.0)] == wanted[:2]
         kill_later(client, 0.0).join()

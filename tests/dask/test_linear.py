@@ -20,6 +20,8 @@ dd = pytest.importorskip("dask.dataframe")
 pd = pytest.importorskip("pandas")
 mercer_dask = pytest.importorskip("mercer.dask")
 
+from mercer.dask.collections import Chunk, coded, labels_of  # noqa: E402 (needs dask)
+
 TOL = 1e-6
 LIMIT = 60
 
@@ -221,3 +223,31 @@ def test_without_workers_a_fit_ends():
 
     with cluster(n_workers=0) as client, pytest.raises(ClusterError, match="has had no worker for 1 seconds"):
         within(LIMIT, lambda: wait_for(client, [client.submit(len, [])], without_workers=1.0))
+
+
+def test_the_plan_is_logged(client, caplog):
+    """verbose=1 logs what plan_ keeps; the plan of a kernel machine names workers and parts."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    dX, dy = da.from_array(X, chunks=(100, 3)), da.from_array((X[:, 0] > 0).astype(int), chunks=100)
+    with caplog.at_level("INFO", logger="mercer"):
+        linear = mercer_dask.LinearSVC(verbose=1, client=client).fit(dX, dy)
+        exact = mercer_dask.SVC(landmarks=None, verbose=1, client=client).fit(dX, dy)
+        restricted = mercer_dask.SVC(landmarks=20, client=client).fit(dX, dy)
+    messages = [record.getMessage() for record in caplog.records]
+    assert str(linear.plan_) in messages and f"plan: {exact.plan_}" in messages
+    assert str(exact.plan_).startswith("400 samples in 4 parts on ")
+    assert "landmarks, values in float32" in str(restricted.plan_)
+    assert restricted.to_local().plan_ == restricted.plan_
+
+
+@pytest.mark.parametrize("kind", [int, float, bool, str])
+def test_labels_of_two_classes_need_no_sorting(client, kind):
+    """Integers, numbers, booleans and strings: the classes and the weights of numpy.unique."""
+    y = (np.arange(60) % 3 == 0).astype(kind)
+    weight = np.linspace(1.0, 2.0, 60)
+    found = labels_of(0, Chunk(np.zeros((60, 1)), y, weight, None))
+    classes, codes = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(found.classes, classes)
+    np.testing.assert_array_equal(found.weights, np.bincount(codes, weight))
+    np.testing.assert_array_equal(found.counts, np.bincount(codes))
+    np.testing.assert_array_equal(coded(0, Chunk(None, y, weight, None), classes).y, codes)

@@ -88,6 +88,16 @@ def linear(loss, intercept=True):
     return solve
 
 
+def passes_only(solve):
+    """No rows but those of the random sample come to the caller."""
+
+    def without(parts):
+        parts.path_numbers = 0
+        return solve(parts)
+
+    return without
+
+
 def landmarks(loss):
     def solve(parts):
         choice = LandmarkOptions(count=40)
@@ -107,6 +117,7 @@ def exact(loss):
     ("solve", "n", "d", "real"),
     [
         pytest.param(linear(Hinge()), 600, 5, False, id="central path"),
+        pytest.param(passes_only(linear(Hinge())), 600, 5, False, id="central path, rows stay"),
         pytest.param(linear(SquaredHinge()), 600, 5, False, id="newton"),
         pytest.param(linear(Hinge(), False), 200, 2100, False, id="rounds of coordinate descent"),
         pytest.param(landmarks(Hinge()), 400, 3, False, id="landmarks"),

@@ -187,3 +187,65 @@ def test_many_columns_need_no_matrix(loss, intercept, bias):
         assert proof.valid and proof.primal - proof.dual >= proof.primal - expected * (1 + 1e-6)
         # a free intercept couples the parts of a loss with kinks: the certificate says what was reached
         assert proof.relative_gap <= 1e-3 or (intercept and len(edges) > 2 and found.status is not Status.CONVERGED)
+
+
+@pytest.mark.parametrize("loss", [Hinge(), EpsilonInsensitive(0.1)], ids=lambda loss: loss.name)
+@pytest.mark.parametrize(("intercept", "bias"), INTERCEPTS)
+@pytest.mark.parametrize("stored", [np.asarray, csr])
+def test_free_rows_that_come_to_the_caller_give_the_same_model(loss, intercept, bias, stored):
+    """The central path on rows that were brought is that of the parts; it takes fewer passes."""
+    X, y, weight = samples(4000, 8, loss)
+    statement, passes, found = Statement(loss, 1.0, intercept, bias), [], []
+    for numbers in (0, 1 << 20):
+        parts = Counting.of(cut(X, y, weight, 3, stored))
+        parts.path_numbers = numbers
+        found.append(solve_parts(parts, statement, OPTIONS, Clock()))
+        passes.append(len(parts.reads))
+        # β of the parts, too: the certificate is that of all rows
+        rows = Rows.of(X, bias)
+        again = linear_certificate(
+            LinearProblem(rows, loss, y, weight, intercept), found[-1].w, found[-1].intercept, beta_of(parts)
+        )
+        assert found[-1].certificate.gap == pytest.approx(again.gap, abs=1e-9 * again.primal)
+    check(found[1], found[0])
+    assert passes[1] < passes[0] / 2
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_newtons_method_reads_all_rows_once_a_step(intercept):
+    """The certificate takes no pass over rows unless a free intercept changes β; nor does a step need two."""
+    X, y, weight = samples(20_000, 8, SquaredHinge())
+    parts = Counting.of(cut(X, y, weight, 3))
+    found = solve_parts(parts, Statement(SquaredHinge(), 1.0, intercept), OPTIONS, Clock())
+    assert found.certificate.relative_gap <= TOL
+    steps = len(found.trace)
+    # the problem is stated, the sample drawn, and each point of the trace evaluated
+    assert sum(parts.reads) == 2 + steps + intercept
+
+
+class Counting(LocalParts):
+    """Notes of each pass whether it reads rows."""
+
+    @classmethod
+    def of(cls, parts):
+        found = cls([part.loader for part in parts.parts])
+        found.reads = []
+        return found
+
+    def map(self, function, *args, reads=True):
+        self.reads.append(bool(reads))
+        return super().map(function, *args, reads=reads)
+
+    def total(self, function, *args, reads=True):
+        self.reads.append(bool(reads))
+        return super().total(function, *args, reads=reads)
+
+
+def test_the_largest_number_is_named_if_only_all_parts_together_overflow():
+    """The squares of each part have a finite sum, those of both have none."""
+    X = np.full((40, 1), 5e153)
+    X[::2] *= -1.0
+    with pytest.raises(InvalidInputError, match=r"The largest absolute value of X is 5e\+153"):
+        solve_parts(
+            LocalParts([Held(X * 0.3, np.ones(40)), *[Held(X, np.ones(40))] * 4]), Statement(Hinge()), OPTIONS, Clock()
+        )

@@ -24,7 +24,7 @@ from distributed.client import CancelledError
 from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import ClusterError
 from mercer.gram.memory import available_bytes
-from mercer.parts.layout import NO_LIMIT, Held, Loader, LocalParts, Parts, Reads, added
+from mercer.parts.layout import NO_LIMIT, Held, Layout, Loader, LocalParts, Parts, Reads, added
 
 # seconds between two looks at the cluster, and at the state of the groups, while results are awaited
 LOOK, GLANCE = 2.0, 0.2
@@ -56,6 +56,10 @@ class Call(NamedTuple):
         return bool(getattr(self.function, mark, False))
 
 
+# makes the loader of a part from its index, its source and the number of its rows
+Make = Callable[[int, Any, int], Loader]
+
+
 class Traffic(NamedTuple):
     """What some passes have exchanged."""
 
@@ -69,12 +73,19 @@ class Failure(NamedTuple):
     error: Exception
 
 
+def itself(index: int, source: Any, n: int) -> Loader:
+    """A source that is a loader."""
+    loader: Loader = source
+    return loader
+
+
 class Group:
     """The parts of one worker, an actor. It counts its passes, so that none is run twice or left out."""
 
-    def __init__(self, loaders: list[Loader], indices: list[int], passes: int) -> None:
+    def __init__(self, sources: list[Any], indices: list[int], sizes: list[int], make: Make, passes: int) -> None:
         worker = get_worker()
-        own = sum(loader.n for loader in loaders)
+        own = sum(sizes)
+        loaders = [make(*source) for source in zip(indices, sources, sizes, strict=True)]
         # rows in memory belong to dask's collections; others exceed it, and the samples of a central path go first
         limit = worker.memory_manager.memory_limit
         held = limit is None or all(isinstance(loader, Held) for loader in loaders)
@@ -108,8 +119,11 @@ class ClusterParts(Parts):
     Parameters
     ----------
     client : the client of the cluster.
-    loaders : futures of loaders; their workers are where the parts stay.
+    sources : a future for each part.
     sizes : the number of rows of each.
+    where : the worker that has each, where the part stays; "" if it is not known.
+    make : makes the loader of a part from its index, its source and the number of its rows; the sources themselves are
+        loaders by default.
     without_workers : seconds to wait for a worker if there is none.
 
     Attributes
@@ -120,12 +134,18 @@ class ClusterParts(Parts):
 
     # 8 MB: to send more takes longer than the pass that a better start saves
     sample_numbers = 1 << 20
+    # 16 MB: to send them takes as long as twelve passes
+    path_numbers = 1 << 21
+    # whether the rows exceed the memory of the workers
+    computed_again = False
 
     def __init__(
         self,
         client: Client,
-        loaders: Sequence[Future],
+        sources: Sequence[Future],
         sizes: Sequence[int],
+        where: Sequence[str],
+        make: Make = itself,
         without_workers: float = WITHOUT_WORKERS,
     ) -> None:
         self.client, self.without_workers = client, without_workers
@@ -136,17 +156,14 @@ class ClusterParts(Parts):
         # the calls that a new group repeats, and the number of the first
         self.calls: list[Call] = []
         self.first = 0
-        wait_for(client, loaders, without_workers)
-        where = client.who_has(loaders)
         groups: dict[str, list[int]] = {}
-        for index, loader in enumerate(loaders):
+        for index, address in enumerate(where):
             if sizes[index]:
-                workers = sorted(where.get(loader.key) or ("",))
-                groups.setdefault(workers[0], []).append(index)
-        self.loaders = list(loaders)
+                groups.setdefault(address, []).append(index)
+        self.sources, self.sizes, self.make = list(sources), list(sizes), make
         self.members = list(groups.values())
         self.groups = [self._submit(members, address) for address, members in groups.items()]
-        self.actors = [self._actor(k) for k in range(len(self.groups))]
+        self.actors = self._all_actors()
 
     def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:
         """function(part, *args) of each part, on its worker."""
@@ -159,21 +176,33 @@ class ClusterParts(Parts):
         """The sums; each worker adds those of its own parts."""
         return added(self._advance(Call("total", function, args, reads)))
 
+    def layout(self) -> Layout:
+        """The parts of all workers."""
+        n_parts = sum(len(members) for members in self.members)
+        return Layout(n_parts, 0 if self.computed_again else n_parts, len(self.members), 0, 1)
+
     def _submit(self, members: list[int], address: str) -> Future:
         """Make the group of these parts, at this worker if it lives."""
         at = {"workers": [address], "allow_other_workers": True} if address else {}
-        own = [self.loaders[index] for index in members]
-        return self.client.submit(Group, own, members, self.first, actor=True, pure=False, **at)
+        own, sizes = [self.sources[index] for index in members], [self.sizes[index] for index in members]
+        return self.client.submit(Group, own, members, sizes, self.make, self.first, actor=True, pure=False, **at)
+
+    def _all_actors(self) -> list[Any]:
+        """The actors of all groups, from one question to the scheduler."""
+        try:
+            return gather(self.client, self.groups, self.without_workers)
+        except RuntimeError as error:
+            if not _is_lost(error):
+                raise
+        return [self._actor(k) for k in range(len(self.groups))]
 
     def _actor(self, k: int) -> Any:
         """The actor of a group; if it is lost at once, another one."""
         for _ in range(LOSSES + 1):
             try:
                 return gather(self.client, [self.groups[k]], self.without_workers)[0]
-            except ClusterError:
-                raise
             except RuntimeError as error:
-                if "Actor" not in str(error):
+                if not _is_lost(error):
                     raise
                 self.groups[k] = self._submit(self.members[k], "")
         raise _given_up(LOSSES + 1)
@@ -291,6 +320,11 @@ def wait_for(client: Client, futures: Sequence[Future], without_workers: float =
             watch.look()
         except CancelledError:
             return  # gather says why
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    """Whether dask says that an actor was lost."""
+    return "Actor" in str(error) and not isinstance(error, ClusterError)
 
 
 def _given_up(n_workers: int) -> ClusterError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import dask.array as da
@@ -14,13 +15,14 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.local import get_sync
 from dask.optimization import cull
 from dask.utils import ensure_dict
-from distributed import Client, Future, futures_of
+from distributed import Client, Future, futures_of, get_worker
 
 import dask
-from mercer.dask.cluster_parts import gather
+from mercer.dask.cluster_parts import ClusterParts, gather
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
 from mercer.parts.layout import Held, Loader
+from mercer.validation import two_integer_classes
 
 # rows that exceed this share of the workers' memory are computed in each pass instead of kept
 SHARE_OF_MEMORY = 0.4
@@ -76,12 +78,13 @@ class Labels(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the client knows of a part: its size, how the columns are called, and of classifiers the classes."""
+    """What the client knows of a part: size, names of the columns, classes, and the worker that has it."""
 
     n: int
     d: int
     names: list[str] | None
     labels: Labels | None
+    address: str
 
 
 class Chunks(NamedTuple):
@@ -90,16 +93,19 @@ class Chunks(NamedTuple):
     client: Client
     futures: list[Future]
     facts: list[Facts]
+    are_recipes: bool
 
     @property
     def sizes(self) -> list[int]:
         """The number of rows of each."""
         return [fact.n for fact in self.facts]
 
-    def loaders(self, prepare: Callable[[int, Chunk], Loader]) -> list[Future]:
-        """Futures of the loaders that ``prepare`` makes."""
-        indices = list(range(len(self.futures)))
-        return list(self.client.map(_loader, indices, self.futures, self.sizes, prepare=prepare, pure=False))
+    def parts(self, prepare: Callable[[int, Chunk], Loader]) -> ClusterParts:
+        """The rows of the loaders that ``prepare`` makes."""
+        where = [fact.address for fact in self.facts]
+        parts = ClusterParts(self.client, self.futures, self.sizes, where, partial(_loader, prepare=prepare))
+        parts.computed_again = self.are_recipes
+        return parts
 
 
 def is_collection(X: Any) -> bool:
@@ -137,10 +143,15 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: b
     make = dask.delayed(_chunk, pure=False)
     delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
     limits = _workers_if_exceeded(client, X, y, sample_weight)
-    futures = _recipes(client, delayed, limits) if limits else client.compute(delayed)
-    indices = list(range(len(futures)))
-    facts = gather(client, client.map(_facts, indices, futures, has_classes=has_classes, pure=False))
-    return Chunks(client, list(futures), _checked(facts))
+    if limits:
+        futures = _recipes(client, delayed, limits)
+        facts = client.map(_facts, list(range(len(futures))), futures, has_classes=has_classes, pure=False)
+    else:
+        find = dask.delayed(_facts, pure=False)
+        found = [find(index, chunk, has_classes) for index, chunk in enumerate(delayed)]
+        both = client.compute([*delayed, *found])
+        futures, facts = both[: len(delayed)], both[len(delayed) :]
+    return Chunks(client, list(futures), _checked(gather(client, facts)), bool(limits))
 
 
 def _workers_if_exceeded(client: Client, *collections: Any) -> dict[str, int]:
@@ -230,7 +241,8 @@ def _columns_of(X: Any) -> list[str] | None:
 def _facts(index: int, source: Chunk | Recipe, has_classes: bool) -> Facts:
     chunk = source.load()
     d = int(chunk.X.shape[1]) if len(chunk.X.shape) > 1 else 0
-    return Facts(int(chunk.X.shape[0]), d, chunk.names, labels_of(index, chunk) if has_classes else None)
+    labels = labels_of(index, chunk) if has_classes else None
+    return Facts(int(chunk.X.shape[0]), d, chunk.names, labels, get_worker().address)
 
 
 def _loader(index: int, source: Chunk | Recipe, n: int, prepare: Callable[[int, Chunk], Loader]) -> Loader:
@@ -278,13 +290,14 @@ def labels_of(index: int, chunk: Chunk) -> Labels:
             f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "
             "regressor, or give classes."
         )
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = two_integer_classes(y) or np.unique(y, return_inverse=True)
     return Labels(classes, np.bincount(codes, chunk.weight, len(classes)), np.bincount(codes, minlength=len(classes)))
 
 
 def coded(index: int, chunk: Chunk, classes: Vector) -> Held:
     """A loader whose targets are positions in ``classes``."""
-    return Held(chunk.X, np.searchsorted(classes, chunk.y).astype(np.float64), chunk.weight)
+    codes = chunk.y == classes[1] if len(classes) == 2 else np.searchsorted(classes, chunk.y)
+    return Held(chunk.X, codes.astype(np.float64), chunk.weight)
 
 
 def numbered(index: int, chunk: Chunk) -> Held:

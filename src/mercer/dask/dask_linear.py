@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.dask.machine import DaskMachine, LazyValues
+from mercer.estimators.base import logger
 from mercer.estimators.linear.linear_machine import LinearMachine
 from mercer.linear.linear_solution import LinearSolution
 from mercer.losses.base import Vector
@@ -44,6 +45,8 @@ class DaskLinearMachine(LazyValues, DaskMachine, LinearMachine):
             self._last_models = [np.append(s.w, s.intercept) if statements[0].intercept else s.w for s in solutions]
         self._publish_solutions(solutions)
         self._passes, self._traffic = parts.passes, parts.traffic
+        if self.verbose:
+            logger.info("%s", self.plan_)
         self._warn_unfinished()
 
     def _statement(self, code: Any = None) -> Statement:

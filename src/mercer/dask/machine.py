@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from distributed import Client, Future, default_client
+from distributed import Client, default_client
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -81,12 +81,11 @@ class DaskMachine(OnCluster, Machine):
             self.feature_names_in_ = np.array(first.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        # the raw parts are no longer needed afterwards: their rows belong to the loaders
-        return ClusterParts(client, self._loaders(chunks), chunks.sizes)
+        return self._with_targets(chunks)
 
-    def _loaders(self, chunks: Chunks) -> list[Future]:
-        """Futures of the loaders of all parts, targets as numbers. Classifiers code and set their classes."""
-        return chunks.loaders(numbered)
+    def _with_targets(self, chunks: Chunks) -> ClusterParts:
+        """The parts, targets as numbers. Classifiers code and set their classes."""
+        return chunks.parts(numbered)
 
     # ---- the model -------------------------------------------------------------------------------------------------
 
@@ -158,7 +157,7 @@ class DaskClassifier(DaskMachine):
         """
         return self._predicted(X, self._local.predict, self.to_local().classes_.dtype, 0)
 
-    def _loaders(self, chunks: Chunks) -> list[Future]:
+    def _with_targets(self, chunks: Chunks) -> ClusterParts:
         """Targets as positions in ``classes_``, which one pass over all parts has found."""
         filled = [fact.labels for fact in chunks.facts if fact.labels is not None and fact.n]
         self.classes_ = np.unique(np.concatenate([part.classes for part in filled]))
@@ -177,4 +176,4 @@ class DaskClassifier(DaskMachine):
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes, balanced)
         check_weighted_classes(codes, weight, self.class_weight_)
         self._weight_of_class = weight * self.class_weight_
-        return chunks.loaders(partial(coded, classes=self.classes_))
+        return chunks.parts(partial(coded, classes=self.classes_))

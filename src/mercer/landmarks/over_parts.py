@@ -30,11 +30,12 @@ from mercer.landmarks.nystroem_factor import LandmarkMap, coefficients, dependen
 from mercer.landmarks.saved_growth import SavedGrowth
 from mercer.linear.linear_solution import LinearOptions
 from mercer.parts.bound_kernel import bind_to_parts
-from mercer.parts.layout import Parts, Reads
+from mercer.parts.layout import Layout, Parts, Reads
 from mercer.parts.linear_part import LOSSES, Statement
 from mercer.parts.linear_run import stacked
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
+from mercer.problems.parts_plan import PartsPlan
 from mercer.problems.solution import Options
 
 # bytes of drawn samples that are sent in one pass at least
@@ -87,6 +88,10 @@ class FactorParts(Parts):
         """function(part of L, *args) of each part with samples."""
         found = self.parts.map(factor_part.on_factor, function, args, reads=reads and not self.kept)
         return [result for result in found if not (isinstance(result, tuple) and not result)]
+
+    def layout(self) -> Layout:
+        """That of the samples."""
+        return self.parts.layout()
 
     def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums, added where the parts are."""
@@ -142,11 +147,13 @@ def solve_over_parts(
             "with a smaller landmark_tol."
         )
     more = clock, choice, pairs_up_to, saved, keep
-    found: PartsSolution = PartsGrowth(parts, kernel, statement, options, *more).run()
+    growth = PartsGrowth(parts, kernel, statement, options, *more)
+    found: PartsSolution = growth.run()
     if options.precision == "auto" and is_rounded(found, choice.tol) and clock.over() is None:
-        found = PartsGrowth(parts, kernel, statement, replace(options, precision="float64"), *more).run()
+        growth = PartsGrowth(parts, kernel, statement, replace(options, precision="float64"), *more)
+        found = growth.run()
     parts.map(factor_part.end_factor, reads=False)
-    return found
+    return replace(found, plan=growth.plan)
 
 
 class PartsGrowth(Growth):
@@ -174,6 +181,9 @@ class PartsGrowth(Growth):
         self.weight = sum(own.weight for own in begun)
         if self.n == 0:
             raise InvalidInputError("No sample has a positive weight: give at least one.")
+        layout = parts.layout()._asdict()
+        self.plan = PartsPlan(n_samples=self.n, method="landmarks", precision=np.dtype(self.dtype).name, **layout)
+        clock.log_once("plan", self.plan)
         self.largest = max(own.largest for own in begun)
         self.rows_in_one_place, self.memory = max(own.n for own in begun), available_bytes()
         if parts.work is not None:

@@ -34,6 +34,7 @@ from mercer.parts.linear_run import stacked
 from mercer.problems import _optimality_loops as at
 from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, feasible_start, rates, survey, survey_of
+from mercer.problems.parts_plan import PartsPlan
 from mercer.problems.solution import Certificate, Options, Solution, Status, TracePoint, conclude
 from mercer.svm.plan import plan_descent
 from mercer.svm.solve import REFINEMENTS, descend
@@ -44,6 +45,9 @@ FIRST_SHARE, FIRST_UP_TO = 16, 4096
 # samples of any pool, the bytes of their rows, and these as one part in so many of the caller's memory. 20,000 × 10
 # rows with 10,000 support vectors took 18, 13 and 11 rounds with pools of 2,048, 4,096 and 8,192, and more time
 SMALLEST_POOL, LARGEST_POOL, POOL_BYTES, POOL_SHARE = 512, 8192, 1 << 25, 8
+# the pool grows to one in so many support vectors: at the end these are in memory twice, and a pool with its copies
+# takes less than that
+SUPPORT_PER_MEMBER = 4
 # bytes of samples in one message
 SENT = 1 << 23
 # a pool is solved to this share of the violation of all rows
@@ -210,9 +214,8 @@ class _Run:
         self.sums = np.sum([own.sums for own in begun], axis=0)
         self.row_bytes = max(own.row_bytes for own in begun)
         room = int(min(POOL_BYTES, parts.budget // POOL_SHARE) / self.row_bytes)
+        self.grows = capacity == 0
         self.capacity = capacity or max(SMALLEST_POOL, min(LARGEST_POOL, room))
-        # samples of a message: prepared for the kernel they take as much memory as a pool
-        self.most_sent = max(1, min(int(SENT / self.row_bytes), max(SMALLEST_POOL, self.capacity)))
         self.dtype: Any = np.float64
         self.trace: list[TracePoint] = []
         self.steps = self.rounds = self.evaluations = self.messages = 0
@@ -224,6 +227,11 @@ class _Run:
         self.largest = 0.0
         # seconds of one kernel value in the parts, and of the last round
         self.each = self.last_round = 0.0
+
+    @property
+    def most_sent(self) -> int:
+        """Samples of a message: prepared for the kernel they take as much memory as a pool."""
+        return max(1, min(int(SENT / self.row_bytes), max(SMALLEST_POOL, self.capacity)))
 
     # ---- the rounds ----------------------------------------------------------------------------------------------
 
@@ -288,12 +296,25 @@ class _Run:
         data = self._data()
         plan = plan_descent(data, self.pool.program(self.sums), self.options, self.clock.left, True)
         self.dtype = plan.dtype
+        self.plan = self._plan()
+        self.clock.log_once("plan", self.plan)
         if not self.sums.any():
             self.seen = self._merged(self.parts.map(kernel_part.look, reads=False))
             return
         self._start_with_sum(data)
         self.pool = self._named(self.parts.map(kernel_part.name_samples, wanted, reads="some"))
         self._gradient(self.dtype)
+
+    def _plan(self) -> PartsPlan:
+        largest = max(self.capacity, min(self._room_of_bytes, LARGEST_POOL)) if self.grows else self.capacity
+        return PartsPlan(
+            n_samples=self.n, method="pools", first_pool=len(self.pool), largest_pool=min(self.n, largest),
+            precision=np.dtype(self.dtype).name, **self.parts.layout()._asdict(),
+        )  # fmt: skip
+
+    @property
+    def _room_of_bytes(self) -> int:
+        return int(POOL_BYTES / self.row_bytes)
 
     def _named(self, found: list[Named | None]) -> _Samples:
         samples = _Samples.of(found, self.first_rows)
@@ -501,6 +522,9 @@ class _Run:
         totals[at.OUTSIDE] = np.max([report.totals[at.OUTSIDE] for report in reports])
         self.largest = max(report.largest for report in reports)
         self.support = sum(report.support for report in reports)
+        if self.grows:
+            most = min(LARGEST_POOL, self._room_of_bytes, self.support // SUPPORT_PER_MEMBER)
+            self.capacity = max(self.capacity, most)
         return survey_of(groups, totals, self.sums)
 
     # ---- the end -------------------------------------------------------------------------------------------------
@@ -520,8 +544,9 @@ class _Run:
         self.pool = self.pool.take(np.empty(0, np.intp))
         chosen = _Samples.joined([self.pool, *self._support_vectors(outside=False)])
         return KernelPartsSolution(
-            chosen.beta, chosen.F, b, status, self.steps, self.clock.seconds, proof, self.trace, samples=chosen.samples,
-            rows=chosen.rows, targets=chosen.y, evaluations=self.evaluations, rounds=self.rounds,
+            chosen.beta, chosen.F, b, status, self.steps, self.clock.seconds, proof, self.trace, plan=self.plan,
+            samples=chosen.samples, rows=chosen.rows, targets=chosen.y, evaluations=self.evaluations,
+            rounds=self.rounds,
         )  # fmt: skip
 
     def _certificate(self, b: Vector) -> Certificate:

@@ -6,7 +6,7 @@ Squared losses and few rows per column take the path over all samples.
 
 A round reads all rows twice. A step of the path is four passes over the free rows, which are copied if the budget of
 their process allows it: the move of the last step is one pass with the weights of the next. Each part returns X'β, X'DX
-and scalars.
+and scalars. Where a pass is a message (`Parts.path_numbers`) and the free rows are few, they are brought to the caller.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer.linear.central_path import Path, first_mu, follow_path
+from mercer.linear.central_path import Path, RowSystem, first_mu, follow_path
 from mercer.linear.interior import ATTEMPTS, LESS, SHARE
+from mercer.linear.linear_problem import Rows
 from mercer.linear.linear_solution import LinearSolution
 from mercer.linear.near_kinks import (
     FEWEST,
@@ -36,10 +37,10 @@ from mercer.linear.near_kinks import (
     WARM_FREE,
 )
 from mercer.linear.systems import GramSystem
-from mercer.losses.base import Vector
+from mercer.losses.base import BoxQP, Vector
 from mercer.parts import linear_part
 from mercer.parts.linear_part import Classified
-from mercer.parts.linear_run import PartsRun
+from mercer.parts.linear_run import PartsRun, stacked
 from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples
@@ -127,13 +128,33 @@ class PartSystem:
         self.values = loss, gap
 
 
+class BroughtSystem(RowSystem):
+    """The samples of a central path, brought to the caller: a step takes no message, and one β goes back."""
+
+    def __init__(self, run: PartsRun) -> None:
+        self.parts = run.parts
+        self.indices, X, vectors = zip(*run.parts.map(linear_part.free_samples, reads=False), strict=True)
+        self.ends = np.cumsum([own.shape[1] for own in vectors])
+        linear, l1, ridge, lower, upper = np.concatenate(vectors, axis=1)
+        qp = BoxQP(linear, l1, ridge, lower, upper, np.zeros(len(linear), np.int8), np.zeros(0))
+        rows = Rows.of(stacked(list(X)), run.statement.constant)
+        super().__init__(rows, qp, run.q, run.options.n_threads, other_system=False)
+
+    def best(self) -> Vector:
+        """The best β, which is put into that of each part, too."""
+        beta = super().best()
+        own = dict(zip(self.indices, np.split(beta, self.ends[:-1]), strict=True))
+        self.parts.map(linear_part.end_path_with, own, reads=False)
+        return beta
+
+
 def _all_samples(run: PartsRun, tol: float, w: Vector | None = None) -> Vector:
     """The central path with all samples as variables, from a model, or from that of least squares."""
     # decision values of a one-class machine are of the size of Σβ, which least squares do not know
     w = run.start if w is None and run.total else w
     if w is None:
         return _path(run, tol, np.inf, None).w
-    run.parts.map(linear_part.classify, w, max(1, run.usable), True)
+    _classify(run, w, max(1, run.usable), True)
     return _path(run, tol, FAR, w).w
 
 
@@ -152,7 +173,7 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
     share = FREE * float(np.sqrt(d / max(1, size)))
     share = min(share, WARM_FREE) if is_warm else share
     least, every = 0.0, max(1, n // DISTANCES)
-    seen = run.parts.map(linear_part.classify, w, every, True)
+    seen = _classify(run, w, every, True)
     for _ in range(MAX_ROUNDS):
         run.stopped = run.stopped or run.clock.over()
         if run.stopped is not None:
@@ -164,7 +185,7 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
         w = path.w
         if radius == np.inf or run.stopped is not None:
             break
-        seen = run.parts.map(linear_part.classify, w, every, False)
+        seen = _classify(run, w, every, False)
         crossed = sum(part.crossed for part in seen)
         if sum(part.gap for part in seen) <= tol * abs(path.primal):
             break
@@ -172,6 +193,12 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
         least = 2.0 * sum(part.distance for part in seen) / max(1, crossed)
         share = max(FEWEST * d / n, 2.0 * share * (crossed > MANY * path.beta[0]))
     return w
+
+
+def _classify(run: PartsRun, w: Vector, every: int, is_first: bool) -> list[Classified]:
+    """Decision values of all rows at w."""
+    run.values_of = w
+    return run.parts.map(linear_part.classify, w, every, is_first)
 
 
 def _radius(seen: list[Classified], share: float) -> float:
@@ -200,7 +227,11 @@ def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
         return run.stopped is not None
 
     run.last = run.clock.seconds
-    system = PartSystem(run, int(n_bounds), first_mu(mu_sums), reads=bool(unkept))
+    system: PartSystem | BroughtSystem
+    if not unkept and 0 < n_free * run.d <= run.parts.path_numbers:
+        system = BroughtSystem(run)
+    else:
+        system = PartSystem(run, int(n_bounds), first_mu(mu_sums), reads=bool(unkept))
     path = follow_path(
         system,
         run.q,

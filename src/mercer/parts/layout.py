@@ -99,6 +99,7 @@ class Part:
     budget : what the process may keep in memory.
     work : the same for rows that functions compute, such as those of a landmark machine.
     state : whatever functions keep here between calls of `Parts.map`.
+    squares : Σ x² of the stored numbers once they were loaded; 0 for float32, whose squares always have a finite sum.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Part:
         self.n = int(loader.n)
         self.n_threads = 1
         self.state: Any = None
+        self.squares = 0.0
         self._block: Block | None = None
         self._pending: Future[Block] | None = None
         self._keeps = self._checked = False
@@ -154,7 +156,10 @@ class Part:
             )
         stored = block.X.data if isinstance(block.X, Csr) else block.X
         for name, values in (("X", stored), ("y", block.y), ("sample_weight", block.weight)):
-            if np.isfinite(np.sum(values, dtype=np.float64)):
+            total = float(np.sum(values, dtype=np.float64)) if values.dtype != np.float64 else _squared(values)
+            if name == "X":
+                self.squares = total if values.dtype == np.float64 else 0.0
+            if np.isfinite(total):
                 continue
             wrong = np.argwhere(~np.isfinite(values))
             if not len(wrong):
@@ -175,6 +180,13 @@ class Part:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_pending": None}
+
+
+def _squared(values: Any) -> float:
+    """Σ x²: finite numbers have a finite sum of squares, unless that overflows."""
+    flat = values.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(flat @ flat)
 
 
 def nbytes(X: Any) -> int:
@@ -202,6 +214,16 @@ def runs_another(function: Function) -> Function:
     return function
 
 
+class Layout(NamedTuple):
+    """Where the parts are: as the fields of `PartsPlan` of these names say."""
+
+    n_parts: int
+    n_kept: int
+    n_workers: int
+    memory: int
+    n_threads: int
+
+
 class Parts(ABC):
     """Rows in parts. Empty parts are left out.
 
@@ -211,12 +233,14 @@ class Parts(ABC):
     budget : bytes that the process of the caller may use for copies.
     work : bytes for rows that functions compute, of all parts; None: each process has its own.
     sample_numbers : numbers of a random sample of rows at most, which comes to the caller: 32 MB.
+    path_numbers : numbers of rows that come to the caller at most instead of some dozen passes over them.
     """
 
     n: int
     budget: int
     work: int | None = None
     sample_numbers: int = 1 << 22
+    path_numbers: int = 0
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> list[Any]:
@@ -225,6 +249,10 @@ class Parts(ABC):
         ``reads`` says whether the function asks for the part's samples; "some" if only some parts do, which are then
         not read ahead. The function may replace ``part.state``.
         """
+
+    @abstractmethod
+    def layout(self) -> Layout:
+        """Where the parts are, after the first pass."""
 
     def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
         """The sums of the tuples of numbers and arrays that `map` returns, in the order of the parts."""
@@ -296,6 +324,11 @@ class LocalParts(Parts):
         for part in self.parts:
             part.n_threads = self.n_threads
         return added(self._one_by_one(function, args, reads is True))
+
+    def layout(self) -> Layout:
+        """The parts of this process."""
+        kept = sum(part.in_memory for part in self.parts)
+        return Layout(len(self.parts), kept, 0, 0 if self.budget == NO_LIMIT else self.budget, self.n_threads)
 
     def _at_once(self, reads: Reads) -> bool:
         """Whether threads take whole parts."""

@@ -8,9 +8,9 @@ decision values of a part's rows stay in its `LinearState`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,13 +18,17 @@ from mercer.linear.central_path import Samples, mu_sums
 from mercer.linear.linear_problem import RIDGE, Penalty, Rows
 from mercer.linear.near_kinks import ends_of
 from mercer.linear.newton import newton_pass
-from mercer.linear.systems import column_squares, weighted_gram
+from mercer.linear.systems import Matrix, column_squares, weighted_gram
 from mercer.losses import EpsilonInsensitive, Hinge, OneClass, Pinball, Squared, SquaredEpsilonInsensitive, SquaredHinge
 from mercer.losses.base import BoxQP, Index, Loss, Vector
-from mercer.parts.layout import Block, Part, keeps_state, nbytes, sets_state
+from mercer.parts.layout import Block, Part, added, keeps_state, nbytes, sets_state
 
 # losses of machines over parts
 LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
+# X'DX, its diagonal, or nothing
+Curvature = Literal["full", "diagonal", "none"]
+# rows of which some numbers each are computed together
+BLOCK = 1 << 12
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
 
@@ -49,6 +53,11 @@ class Statement:
     penalty: Penalty = RIDGE
     code: Callable[[Vector, Vector], tuple[Vector, Vector]] | None = None
 
+    @property
+    def constant(self) -> float:
+        """The value of the constant feature of any intercept; 0 for none."""
+        return ONE if self.intercept else self.bias
+
     def targets(self, block: Block) -> tuple[Vector, Vector]:
         """Targets and C times the weights."""
         y, weight = (block.y, block.weight) if self.code is None else self.code(block.y, block.weight)
@@ -64,8 +73,6 @@ class LinearState:
     price: Vector
     qp: BoxQP
     beta: Vector
-    # linear − Xw − b of the last model
-    slope: Vector = field(default_factory=lambda: np.empty(0))
     # samples of the central path, their rows if these are kept, and whether each sample was fixed at the wrong end
     free: Index = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     inner: Rows | None = None
@@ -74,7 +81,7 @@ class LinearState:
     samples: Any = None
     best: Vector = field(default_factory=lambda: np.empty(0))
     change: Vector = field(default_factory=lambda: np.empty(0))
-    # Newton's method: decision values here and at the other end of a step, and second derivatives
+    # decision values of the last model; of Newton's method also those at the end of a step, and second derivatives
     f: Vector = field(default_factory=lambda: np.empty(0))
     f_from: Vector = field(default_factory=lambda: np.empty(0))
     D: Vector = field(default_factory=lambda: np.empty(0))
@@ -96,6 +103,7 @@ class LinearState:
 class Facts(NamedTuple):
     """What is known of a part once its problem is stated.
 
+    ``largest`` is the largest absolute value of X if that of the squares may overflow, else 0.
     ``low`` and ``high``: the loss of the part at w = 0 is 0 for an intercept between these. ``total``: the part's share
     of what Σβ must be.
     """
@@ -120,8 +128,7 @@ def own_rows(part: Part) -> Rows:
 
 def all_rows(part: Part) -> Rows:
     """The rows with the constant feature of any intercept."""
-    statement = part.state.statement
-    return Rows(part.block().X, ONE if statement.intercept else statement.bias)
+    return Rows(part.block().X, part.state.statement.constant)
 
 
 @sets_state
@@ -134,13 +141,17 @@ def state_problem(part: Part, statement: Statement) -> Facts:
     part.state = LinearState(statement, y, price, qp, np.zeros(part.n))
     rows = all_rows(part)
     with np.errstate(over="ignore"):
-        stored = rows._stored
-        squares = float(np.einsum("i,i->", stored, stored, dtype=np.float64)) + float(y @ y)
-    low = float((qp.linear - qp.l1)[qp.upper > 0].max(initial=-np.inf))
-    high = float((qp.linear + qp.l1)[qp.lower < 0].min(initial=np.inf))
+        squares = part.squares + float(y @ y)
+    # smaller sums of squares of any number of parts have a finite sum
+    largest = 0.0 if squares < 1e300 else rows.largest
+    low, high = -np.inf, np.inf
+    for here in _blocks(part.n):
+        linear, l1 = qp.linear[here], qp.l1[here]
+        low = max(low, float(np.where(qp.upper[here] > 0, linear - l1, -np.inf).max()))
+        high = min(high, float(np.where(qp.lower[here] < 0, linear + l1, np.inf).min()))
     usable = int(np.count_nonzero(qp.lower < qp.upper))
     row_bytes, total = nbytes(block.X) / part.n, float(qp.sums.sum())
-    return Facts(part.n, rows.d, usable, qp.is_smooth, squares, rows.largest, low, high, rows.sparse, row_bytes, total)
+    return Facts(part.n, rows.d, usable, qp.is_smooth, squares, largest, low, high, rows.sparse, row_bytes, total)
 
 
 @sets_state
@@ -177,18 +188,33 @@ class Classified(NamedTuple):
 
 
 def classify(part: Part, w: Vector, every: int, is_first: bool) -> Classified:
-    """Compute the slopes at w; unless ``is_first``, compare β of the fixed samples with the ends that these imply."""
+    """Compute the decision values at w; unless ``is_first``, compare β of the fixed samples with the implied ends."""
     state, qp = part.state, part.state.qp
-    state.slope = qp.linear - all_rows(part).dot(w, part.n_threads)
-    distance = np.abs(np.abs(state.slope) - qp.l1)
-    ends = ends_of(qp, state.slope)
-    wrong = (qp.lower < qp.upper) & (ends != state.beta)
-    wrong[state.free] = False
+    state.f = all_rows(part).dot(w, part.n_threads)
+    some = state.usable[::every]
+    near = np.abs(np.abs(qp.linear[some] - state.f[some]) - qp.l1[some])
+    state.crossed = np.empty(0, dtype=np.intp)
     if is_first:
-        wrong[:] = False
-    state.crossed = crossed = np.flatnonzero(wrong)
-    gap = float(distance[crossed] @ np.abs(ends[crossed] - state.beta[crossed]))
-    return Classified(distance[state.usable][::every], len(crossed), float(distance[crossed].sum()), gap)
+        return Classified(near, 0, 0.0, 0.0)
+    crossed, distances, gap = [], 0.0, 0.0
+    for here in _blocks(part.n):
+        own, t, distance = _slopes(state, here)
+        ends, beta = ends_of(own, t), state.beta[here]
+        wrong = (own.lower < own.upper) & (ends != beta)
+        wrong[state.free[slice(*np.searchsorted(state.free, (here.start, here.stop)))] - here.start] = False
+        at = np.flatnonzero(wrong)
+        crossed.append(at + here.start)
+        distances += float(distance[at].sum())
+        gap += float(distance[at] @ np.abs(ends[at] - beta[at]))
+    state.crossed = np.concatenate(crossed)
+    return Classified(near, len(state.crossed), distances, gap)
+
+
+def _slopes(state: LinearState, here: slice) -> tuple[BoxQP, Vector, Vector]:
+    """The program of some rows, t = linear − f, and the distances from their kinks."""
+    own = state.qp.take(here, None)
+    t = own.linear - state.f[here]
+    return own, t, np.abs(np.abs(t) - own.l1)
 
 
 def hold(part: Part, radius: float) -> tuple[Any, ...]:
@@ -198,26 +224,30 @@ def hold(part: Part, radius: float) -> tuple[Any, ...]:
     `mu_sums` over the free ones, and of their number, rooms, distances and finite bounds.
     """
     state, qp = part.state, part.state.qp
-    usable = qp.lower < qp.upper
-    if radius == np.inf:
-        free = usable
-        distance = np.zeros(part.n)
-    else:
-        distance = np.abs(np.abs(state.slope) - qp.l1)
-        free = usable & (distance <= radius)
-        free[state.crossed] = usable[state.crossed]
     rows = all_rows(part)
-    state.free = np.flatnonzero(free)
-    state.beta = np.zeros(part.n) if radius == np.inf else np.where(usable & ~free, ends_of(qp, state.slope), 0.0)
+    state.beta, distance, constant = np.zeros(part.n), 0.0, 0.0
+    if radius == np.inf:
+        state.free = state.usable
+    else:
+        found = []
+        for here in _blocks(part.n):
+            own, t, distances = _slopes(state, here)
+            usable = own.lower < own.upper
+            free = usable & (distances <= radius)
+            again = state.crossed[slice(*np.searchsorted(state.crossed, (here.start, here.stop)))] - here.start
+            free[again] = usable[again]
+            beta = np.where(usable & ~free, ends_of(own, t), 0.0)
+            state.beta[here] = beta
+            constant += float(own.linear @ beta - own.l1 @ np.abs(beta))
+            distance += float(distances @ free)
+            found.append(np.flatnonzero(free) + here.start)
+        state.free = np.concatenate(found)
     _keep_inner(part, rows)
     own = qp if len(state.free) == part.n else qp.take(state.free, None)
     state.samples = Samples.of(own)
-    fixed, constant = np.zeros(rows.d), 0.0
-    if state.beta.any():
-        fixed = rows.tdot(state.beta, part.n_threads)
-        constant = float(qp.linear @ state.beta - qp.l1 @ np.abs(state.beta))
+    fixed = rows.tdot(state.beta, part.n_threads) if state.beta.any() else np.zeros(rows.d)
     room = float(np.sum(own.upper - own.lower)) if own.is_bounded else 0.0
-    sums = np.array([len(state.free), room, float(distance[state.free].sum()), state.samples.n_bounds])
+    sums = np.array([len(state.free), room, distance, state.samples.n_bounds])
     return fixed, constant, int(state.inner is None), mu_sums(own), sums
 
 
@@ -299,6 +329,19 @@ def keep_best(part: Part) -> None:
     part.state.best = part.state.samples.beta.copy()
 
 
+@keeps_state
+def free_samples(part: Part) -> tuple[int, Any, Matrix]:
+    """The index of the part, its free rows, which are kept, and their linear, l1, ridge, lower and upper."""
+    state = part.state
+    return part.index, state.inner.X, np.stack([vector[state.free] for vector in state.vectors])
+
+
+def end_path_with(part: Part, beta: dict[int, Vector]) -> None:
+    """End a path that was followed elsewhere; β of the free samples, by the index of their part."""
+    part.state.best = beta[part.index]
+    end_path(part, False)
+
+
 def end_path(part: Part, keep: bool) -> None:
     """Put the best β of the path into that of the part, and drop what only the path needs."""
     if keep:
@@ -313,19 +356,34 @@ def end_path(part: Part, keep: bool) -> None:
 # ---- Newton's method ---------------------------------------------------------------------------------------------
 
 
-def newton_point(part: Part, u: Vector, is_new_step: bool, is_small: bool) -> tuple[Any, ...]:
-    """The loss at u, X'β, X'DX and the number of samples with D > 0, in one pass over the rows.
+def newton_point(part: Part, u: Vector, is_new_step: bool, matrix: Curvature) -> tuple[Any, ...]:
+    """The loss at u, X'β, the curvature and the number of samples with D > 0, in one pass over the rows.
 
-    ``is_new_step`` makes the decision values of the last point those from which the step begins. Unless ``is_small``,
-    only the diagonal of X'DX is computed.
+    ``is_new_step`` makes the decision values of the last point those from which the step begins.
     """
     state, rows = part.state, all_rows(part)
     if is_new_step:
-        state.f_from = state.f
-    state.f, state.D = np.empty(part.n), np.empty(part.n)
+        state.f_from, state.f = state.f, state.f_from
+    # new memory costs as much as the pass writes to it
+    if len(state.f) != part.n:
+        state.f = np.empty(part.n)
+    if len(state.D) != part.n:
+        state.D = np.empty(part.n)
     loss, v = newton_pass(rows, u, state.vectors, state.f, state.beta, state.D, part.n_threads)
-    gram = weighted_gram(rows, state.D, part.n_threads) if is_small else column_squares(rows, state.D)
-    return loss, v, gram, int(np.count_nonzero(state.D))
+    return loss, v, _curvature(part, rows, matrix), int(np.count_nonzero(state.D))
+
+
+def _curvature(part: Part, rows: Rows, matrix: Curvature) -> Any:
+    if matrix == "none":
+        return np.empty((0, 0))
+    D = part.state.D
+    return weighted_gram(rows, D, part.n_threads) if matrix == "full" else column_squares(rows, D)
+
+
+@keeps_state
+def curvature(part: Part) -> tuple[Any]:
+    """X'DX at the last point."""
+    return (_curvature(part, all_rows(part), "full"),)
 
 
 @keeps_state
@@ -410,17 +468,39 @@ class Checked(NamedTuple):
     largest: float
 
 
-def certify_part(part: Part, w: Vector, intercept: float) -> Checked:
-    """The share of primal and dual of the part's rows, from w, b, β and the rows alone."""
+def certify_part(part: Part, w: Vector, intercept: float, has_f: bool, has_v: bool) -> Checked:
+    """The share of primal and dual of the part's rows, from w, b, β and the rows alone.
+
+    ``has_f``: the last pass has computed the decision values of this model. ``has_v``: and X'β; then ``v`` is 0.
+    """
+    state, qp = part.state, part.state.qp
+    beta = np.clip(state.beta, qp.lower, qp.upper, out=state.beta)
+    v = np.zeros(len(w)) if has_v else own_rows(part).tdot(beta, part.n_threads)
+    decision = state.f if has_f else own_rows(part).dot(w, part.n_threads)
+    if not has_f:
+        decision += intercept
+    largest = max(float(beta.max(initial=0.0)), -float(beta.min(initial=0.0)))
+    found = [_check_rows(state, decision, here, largest) for here in _blocks(part.n)]
+    paid, gain, terms, total = added(sums for sums, _ in found)
+    violation, outside = (max(column) for column in zip(*(worst for _, worst in found), strict=True))
+    return Checked(v, paid, gain, terms, total, violation, outside, largest)
+
+
+def _check_rows(
+    state: LinearState, decision: Vector, here: slice, largest: float
+) -> tuple[tuple[float, ...], tuple[float, float]]:
+    """Of some rows: the loss, their share of the dual, the size of its terms, Σβ; the worst violation of each kind."""
     from mercer.linear._row_loops import check_optimality
 
-    state, qp = part.state, part.state.qp
-    rows, loss = own_rows(part), state.statement.loss
-    state.beta = beta = np.clip(state.beta, qp.lower, qp.upper)
-    decision = rows.dot(w, part.n_threads) + intercept
-    largest = float(np.abs(beta).max(initial=0.0))
-    violation, outside, total = check_optimality(beta, decision, *state.vectors, largest)
-    paid = loss.primal(0.0, state.y, decision, state.price, np.zeros(qp.n_groups), qp.sums)
-    gain = (qp.linear - 0.5 * qp.ridge * beta) @ beta - qp.l1 @ np.abs(beta)
-    terms = np.abs(qp.linear * beta).sum()
-    return Checked(rows.tdot(beta, part.n_threads), paid, float(gain), float(terms), total, violation, outside, largest)
+    qp, loss, f, beta = state.qp, state.statement.loss, decision[here], state.beta[here]
+    linear, l1, ridge, lower, upper = (vector[here] for vector in state.vectors)
+    violation, outside, total = check_optimality(beta, f, linear, l1, ridge, lower, upper, largest)
+    paid = loss.primal(0.0, state.y[here], f, state.price[here], np.zeros(qp.n_groups), np.zeros(qp.n_groups))
+    gain = (linear - 0.5 * ridge * beta) @ beta - l1 @ np.abs(beta)
+    return (paid, float(gain), float(np.abs(linear * beta).sum()), float(total)), (float(violation), float(outside))
+
+
+def _blocks(n: int) -> Iterator[slice]:
+    """All rows, so many at a time that vectors over them stay in the cache: memory for more would cost the most."""
+    for first in range(0, n, BLOCK):
+        yield slice(first, min(first + BLOCK, n))

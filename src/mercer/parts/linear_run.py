@@ -16,7 +16,7 @@ from mercer.linear.linear_problem import LinearProblem, Rows, conclude_linear
 from mercer.linear.linear_solution import LinearOptions, LinearSolution, LinearStage
 from mercer.losses.base import Vector
 from mercer.parts import linear_part
-from mercer.parts.layout import Parts
+from mercer.parts.layout import Parts, added
 from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Certificate, Status, TracePoint
@@ -50,6 +50,8 @@ class PartsRun:
     stopped: Status | None = None
     # when the last step began
     last: float = 0.0
+    # the model whose decision values the parts have
+    values_of: Vector | None = None
 
     def __post_init__(self) -> None:
         statement = self.statement
@@ -154,12 +156,17 @@ class PartsRun:
         before, self.last = self.last, self.clock.seconds
         self.stopped = self.clock.over_in(max(0.0, self.last - before) if before else 0.0)
 
-    def publish(self, w: Vector, solver: str, status: Status | None = None) -> LinearSolution:
-        """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol."""
+    def publish(self, w: Vector, solver: str, status: Status | None = None, v: Vector | None = None) -> LinearSolution:
+        """Make β feasible and certify the model; ``status`` None means: converged if the gap is within tol.
+
+        ``v`` is X'β if the pass that has computed the decision values of w has found it, too.
+        """
         if self.keep is not None:
             self.keep(w)
         weights, intercept = self.split(w)
-        proof = self.certify(weights, intercept)
+        has_f = self.values_of is not None and bool(np.array_equal(self.values_of, w))
+        # a free intercept changes β
+        proof = self.certify(weights, intercept, has_f, None if self.statement.intercept else v)
         done = proof.valid and proof.relative_gap <= self.options.tol
         ended = Status.CONVERGED if done else (status or self.stopped or Status.STALLED)
         solution = LinearSolution(
@@ -167,15 +174,17 @@ class PartsRun:
         )
         return replace(solution, stages=(LinearStage.of(solver, solution),))
 
-    def certify(self, w: Vector, intercept: float) -> Certificate:
-        """The exact duality gap, from one pass over all rows."""
+    def certify(self, w: Vector, intercept: float, has_f: bool, known: Vector | None = None) -> Certificate:
+        """The exact duality gap, from one pass over all rows.
+
+        ``has_f``: the parts have the decision values. If X'β is ``known``, too, no row is read.
+        """
         self._balance()
-        found = self.parts.map(linear_part.certify_part, w, intercept)
+        has_v = known is not None
+        found = self.parts.map(linear_part.certify_part, w, intercept, has_f, has_v, reads=not (has_f and has_v))
         penalty = self.statement.penalty
-        v, loss, gain, terms, total = found[0][:5]
-        for part in found[1:]:
-            v, loss, gain = v + part.v, loss + part.loss, gain + part.gain
-            terms, total = terms + part.terms, total + part.total
+        v, loss, gain, terms, total = added([part[:5] for part in found])
+        v = v if known is None else known
         violation, outside, largest = (max(column) for column in list(zip(*found, strict=True))[5:])
         primal, dual = penalty.value(w) + loss + intercept * self.total, gain - penalty.conjugate(v)
         infeasible = max(outside, abs(total - self.total)) if self.statement.intercept else outside

@@ -32,10 +32,14 @@ from mercer.problems.solution import Status
 
 
 class _Point(NamedTuple):
-    """The objective at u: value, gradient, X'DX (for many columns its diagonal), number of samples with D > 0."""
+    """The objective at u: value, X'β, gradient, X'DX, number of samples with D > 0.
+
+    For many columns the diagonal of X'DX alone; it is empty at a point that was expected to be the last.
+    """
 
     u: Vector
     primal: float
+    v: Vector
     gradient: Vector
     gram: Matrix
     active: int
@@ -45,16 +49,16 @@ def solve(run: PartsRun) -> LinearSolution:
     """Take Newton steps until the certified gap is within tol, a limit is reached, or rounding prevents progress."""
     best: LinearSolution | None = None
     tol, primal = run.options.tol, np.inf
-    point = _at(run, _first(run), is_new_step=False)
+    point, gap = _at(run, _first(run), is_new_step=False), np.inf
     run.last = run.clock.seconds
     while True:
-        gap = _gap(run, point)
+        before, gap = gap, _gap(run, point)
         run.report(gap, (1.0 - gap) * point.primal, point.active, point.u)
         ended = run.stopped or (Status.MAX_ITER if run.n_iter >= run.limit else None)
         if ended is None and not point.primal < primal:
             ended = Status.STALLED
         if gap <= tol or ended is not None:
-            solution = run.publish(point.u, "newton", ended)
+            solution = run.publish(point.u, "newton", ended, point.v)
             if best is None or solution.certificate.relative_gap <= best.certificate.relative_gap:
                 best = solution
             if solution.status is Status.CONVERGED or ended is not None:
@@ -64,16 +68,20 @@ def solve(run: PartsRun) -> LinearSolution:
         primal = point.primal
         step = _direction(run, point, gap)
         if step is None:
-            return replace(run.publish(point.u, "newton", Status.STALLED), n_iter=run.n_iter)
-        point = _move(run, point, step)
+            return replace(run.publish(point.u, "newton", Status.STALLED, point.v), n_iter=run.n_iter)
+        # each step reduces the gap by at least as much as the last one: a matrix at the last point is not needed
+        is_last = before < np.inf and gap * (gap / before) <= tol
+        point = _move(run, point, step, is_last)
         run.n_iter += 1
 
 
 def _direction(run: PartsRun, point: _Point, gap: float) -> Vector | None:
     """The Newton step; None if the matrix cannot be factored."""
     if point.gram.ndim == 2:
-        system = GramSystem()
-        return system.solve(-point.gradient) if system.factor_gram(point.gram, run.q) else None
+        gram, system = point.gram, GramSystem()
+        if not gram.size:
+            (gram,) = run.parts.total(linear_part.curvature)
+        return system.solve(-point.gradient) if system.factor_gram(gram, run.q) else None
 
     def product(p: Vector) -> Vector:
         (curved,) = run.parts.total(linear_part.curvature_product, p)
@@ -91,12 +99,14 @@ def _first(run: PartsRun) -> Vector:
     return np.zeros(run.d) if w is None else w
 
 
-def _at(run: PartsRun, u: Vector, is_new_step: bool) -> _Point:
-    """The objective at u, from one pass over all rows."""
+def _at(run: PartsRun, u: Vector, is_new_step: bool, is_last: bool = False) -> _Point:
+    """The objective at u, from one pass over all rows; without X'DX if it is expected to be the last."""
     is_small = run.d - run.statement.intercept <= FACTORED_UP_TO
-    loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step, is_small)
+    matrix = "diagonal" if not is_small else "none" if is_last else "full"
+    loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step, matrix)
+    run.values_of = u
     pull = run.q * u
-    return _Point(u, float(loss) + 0.5 * float(pull @ u), pull - v, gram, int(active))
+    return _Point(u, float(loss) + 0.5 * float(pull @ u), v, pull - v, gram, int(active))
 
 
 def _gap(run: PartsRun, point: _Point) -> float:
@@ -105,9 +115,9 @@ def _gap(run: PartsRun, point: _Point) -> float:
     return squared / max(point.primal, np.finfo(np.float64).tiny) if squared > 0 else 0.0
 
 
-def _move(run: PartsRun, point: _Point, step: Vector) -> _Point:
+def _move(run: PartsRun, point: _Point, step: Vector, is_last: bool) -> _Point:
     """Move by the step if its end is close to the minimum along it, else to that minimum."""
-    end = _at(run, point.u + step, is_new_step=True)
+    end = _at(run, point.u + step, is_new_step=True, is_last=is_last)
     descent = abs(float(point.gradient @ step))
     if end.primal < point.primal and abs(float(end.gradient @ step)) <= LINE_ACCURACY * descent:
         return end

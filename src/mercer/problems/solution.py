@@ -27,6 +27,7 @@ from mercer.losses.base import BoxQP, Index, Loss, Vector
 from mercer.problems.dual import Survey, survey
 
 if TYPE_CHECKING:
+    from mercer.problems.parts_plan import PartsPlan
     from mercer.problems.steps import Steps
     from mercer.svm.hard_margins.separation import Separation
     from mercer.svm.plan import Plan
@@ -333,7 +334,7 @@ class Solution:
     certificate: Certificate
     trace: list[TracePoint] = field(default_factory=list)
     separation: Separation | None = None
-    plan: Plan | None = None
+    plan: Plan | PartsPlan | None = None
     path: Steps | None = None
 
     def taken(self, order: Any) -> Self:

@@ -27,6 +27,7 @@ from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import BoxQP, NuHinge, NuInsensitive, tube
 from mercer.problems.dual import DualProblem, at_bounds, thresholds
 from mercer.problems.solution import FEASIBILITY, ROUNDING, Certificate, certificate, with_dual
+from mercer.svm.batch import class_pairs
 from mercer.validation import (
     call_kernel,
     real_targets,
@@ -98,13 +99,17 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     machine = FittedMachine(kind, estimator, data, thread_count(getattr(estimator, "n_jobs", None)))
     weight = validate_weights(sample_weight, data.n, X)
     coef = coefficients(machine, weight)
-    if kind.name in ("SVC", "NuSVC"):
-        return _pairs(machine, codes_of(estimator, y), weight, coef)
-    rows = np.flatnonzero(weight > 0)
-    is_novelty = kind.name == "OneClassSVM"
-    target, C = (np.ones(data.n), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
-    problem = machine.problem(target[rows], C * weight[rows])
-    return [fitted_problem(machine, (), rows, problem, coef[0, rows], float(estimator._intercept_[0]))]
+    found = []
+    for k, labels, rows, target, price in stated_problems(kind, estimator, y, weight):
+        beta, names = coef[0, rows], ()
+        if labels is not None:
+            # the coefficients of class i are in row j − 1, those of class j in row i
+            (i, j), (first, second) = labels.pair, labels.codes
+            beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
+            names = tuple(estimator.classes_[[first, second]].tolist())
+        b = float(estimator._intercept_[k])
+        found.append(fitted_problem(machine, names, rows, machine.problem(target, price), beta, b))
+    return found
 
 
 def training_data(estimator: Any, X: Any) -> Data:
@@ -150,30 +155,52 @@ def _dense(coef: Any) -> Matrix:
     return np.asarray(coef.toarray() if sp.issparse(coef) else coef, dtype=np.float64)
 
 
-def _pairs(machine: FittedMachine, codes: Vector, weight: Vector, coef: Matrix) -> list[FittedProblem]:
-    """One problem per pair of classes i < j, with i positive.
+class Labels(NamedTuple):
+    """A pair of classes: their numbers among those that the machine has, and their positions in ``classes_``."""
 
-    The coefficients of class i are in row j − 1, those of class j in row i.
+    pair: tuple[int, int]
+    codes: tuple[int, int]
+
+
+class StatedProblem(NamedTuple):
+    """One problem of a kernel machine: its number, its classes (None without), and rows, targets and weights."""
+
+    k: int
+    labels: Labels | None
+    rows: Vector
+    y: Vector
+    weight: Vector
+
+
+def stated_problems(kind: Kind, estimator: Any, y: Any, weight: Vector) -> list[StatedProblem]:
+    """The problems that a kernel machine solves: one, or one for each pair of classes i < j, with i positive.
+
+    Samples without weight and pairs of which one class has none are left out.
     """
-    kind, estimator, used = machine.kind, machine.estimator, weight > 0
+    used = weight > 0
+    if kind.name not in ("SVC", "NuSVC"):
+        is_novelty = kind.name == "OneClassSVM"
+        target, C = (np.ones(len(weight)), 1.0) if is_novelty else (real_targets(y), float(estimator.C))
+        rows = np.flatnonzero(used)
+        return [StatedProblem(0, None, rows, target[rows], C * weight[rows])]
+    codes, n_pairs = codes_of(estimator, y), len(estimator._intercept_)
     # scikit-learn does not pass class_weight on to LIBSVM's ν-SVC
     factor = weight if kind == ("NuSVC", "sklearn") else weight * estimator.class_weight_[codes]
     if kind.name == "SVC":
         factor = np.where(used, np.inf, 0.0) if np.isinf(estimator.C) else estimator.C * factor
     # LIBSVM drops classes without weight; mercer keeps their index
     present = np.unique(codes[used])
-    labels = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
-    if len(labels) != len(coef) + 1 or len(present) < 2:
-        raise different_classes(len(coef) + 1, len(present))
-    pairs = [(i, j) for i in range(len(labels)) for j in range(i + 1, len(labels))]
+    own = present if kind.package == "sklearn" else np.arange(len(estimator.classes_))
+    pairs = class_pairs(len(own))
+    if len(pairs) != n_pairs or len(present) < 2:
+        raise different_classes(int(np.sqrt(2 * n_pairs)) + 1, len(present))
     found = []
-    for (i, j), b in zip(pairs, estimator._intercept_, strict=True):
-        rows = np.flatnonzero(used & ((codes == labels[i]) | (codes == labels[j])))
-        target = np.where(codes[rows] == labels[i], 1.0, -1.0)
+    for k, (i, j) in enumerate(pairs):
+        first, second = int(own[i]), int(own[j])
+        rows = np.flatnonzero(used & ((codes == first) | (codes == second)))
+        target = np.where(codes[rows] == first, 1.0, -1.0)
         if abs(target.sum()) < len(rows):
-            beta = np.where(target > 0, coef[j - 1, rows], coef[i, rows])
-            names = tuple(estimator.classes_[labels[[i, j]]].tolist())
-            found.append(fitted_problem(machine, names, rows, machine.problem(target, factor[rows]), beta, float(b)))
+            found.append(StatedProblem(k, Labels((i, j), (first, second)), rows, target, factor[rows]))
     return found
 
 

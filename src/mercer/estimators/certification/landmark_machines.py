@@ -14,14 +14,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer.estimators.fitted_models import Kind, codes_of, loss_of
+from mercer.estimators.certification.kernel_machines import stated_problems
+from mercer.estimators.fitted_models import Kind, loss_of
 from mercer.estimators.kernel_ridge import target_alphas
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import Loss, Squared
 from mercer.problems.solution import Certificate, combine, with_dual
-from mercer.svm.batch import class_pairs
-from mercer.validation import real_targets, target_matrix, validate_weights
+from mercer.validation import target_matrix, validate_weights
 
 
 def certify_landmarks(kind: Kind, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Certificate:
@@ -57,21 +57,13 @@ def _primals(kind: Kind, estimator: Any, X: Any, y: Any, weight: Vector) -> list
             for t, (a, size) in enumerate(zip(alpha, sizes, strict=True))
         ]
     loss, values = loss_of(kind, estimator), estimator._values(X)
-    used = weight > 0
-    if kind.name != "SVC":
-        novelty = kind.name == "OneClassSVM"
-        target, C = (np.ones(len(weight)), 1.0) if novelty else (real_targets(y), float(estimator.C))
-        value = _primal(loss, target[used], values[used, 0], C * weight[used], sizes[0])
-        extra = float(loss.nu * weight[used].sum() * estimator._intercept_[0]) if novelty else 0.0  # type: ignore[attr-defined]
-        return [value + extra]
-    codes = codes_of(estimator, y)
-    factor = estimator.C * weight * estimator.class_weight_[codes]
-    found = []
-    for k, (i, j) in enumerate(class_pairs(len(estimator.classes_))):
-        rows = np.flatnonzero(used & ((codes == i) | (codes == j)))
-        target = np.where(codes[rows] == i, 1.0, -1.0)
-        if abs(target.sum()) < len(rows):
-            found.append(_primal(loss, target, values[rows, k], factor[rows], sizes[k]))
+    found = [
+        _primal(loss, own.y, values[own.rows, own.k], own.weight, sizes[own.k])
+        for own in stated_problems(kind, estimator, y, weight)
+    ]
+    if kind.name == "OneClassSVM":
+        # the term ρ Σβ of the primal
+        found[0] += float(loss.nu * weight[weight > 0].sum() * estimator._intercept_[0])  # type: ignore[attr-defined]
     return found
 
 

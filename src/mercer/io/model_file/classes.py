@@ -38,6 +38,7 @@ INSIDE = {
     "mercer.problems.steps": ("Steps",),
     "mercer.process.latent": ("LatentPosterior",),
     "mercer.svm.plan": ("Plan",),
+    "mercer.problems.parts_plan": ("PartsPlan",),
     "mercer.linear.linear_solution": ("LinearPlan", "LinearSolution", "LinearStage"),
     "mercer.linear.multiclass.crammer_singer": ("JointSolution",),
     "mercer.online.sgd": ("Memory", "ObjectivePoint"),
