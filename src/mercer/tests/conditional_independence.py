@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigvalsh, lapack
+import scipy.sparse as sp
+from scipy.linalg import eigvalsh
 from sklearn.utils import check_random_state
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix
 from mercer.tests.null_distribution import KernelTestResult, NullDistribution, result_of
+from mercer.tests.regression_on_z import (
+    Regression,
+    bases_of_vectors,
+    basis_of_matrix,
+    regression_of_columns,
+    regression_of_gram,
+    with_ridge,
+)
 from mercer.tests.sample_grams import bound_kernel, centred_matrix, check_draws, check_pairs, gram_of, samples_of
 from mercer.validation import thread_count
 
@@ -28,7 +38,7 @@ def conditional_independence_test(
     kernel_y: Any = None,
     kernel_z: Any = None,
     *,
-    epsilon: float = 1e-3,
+    epsilon: float | None = None,
     null: str = "gamma",
     n_draws: int = 5000,
     random_state: Any = None,
@@ -84,7 +94,7 @@ def conditional_independence_test(
     True
     """
     n_draws = check_draws(null, ("gamma", "spectral"), n_draws)
-    if not (isinstance(epsilon, int | float | np.number) and np.isfinite(epsilon) and epsilon > 0):
+    if epsilon is not None and not (isinstance(epsilon, int | float | np.number) and 0 < epsilon < np.inf):
         raise InvalidInputError(f"epsilon={epsilon!r} is the regularisation of a regression: it must be positive.")
     kernels = kernel_x, kernel_y, kernel_z
     samples = [
@@ -92,36 +102,65 @@ def conditional_independence_test(
         for name, value, kernel in zip(("X", "Y", "Z"), (X, Y, Z), kernels, strict=True)
     ]
     n = check_pairs(X=samples[0], Y=samples[1], Z=samples[2])
-    bound = tuple(bound_kernel(kernel, value) for kernel, value in zip(kernels, samples, strict=True))
     threads = thread_count(n_jobs)
-    K, L, M = (gram_of(kernel, value, threads, False).dense() for kernel, value in zip(bound, samples, strict=True))
-    R = residual_map(centred_matrix(M), float(epsilon))
-    with_z = R @ centred_matrix(K * M) @ R
-    both = with_z * (R @ centred_matrix(L) @ R)
-    statistic = float(both.sum()) / n
+    z = _Given(kernel_z, samples[2], epsilon, threads)
+    x, y = (z.residuals_of(kernel, value) for kernel, value in zip(kernels[:2], samples[:2], strict=True))
+    both = x.gram * y.gram * z.gram / n
+    statistic = float(both.sum())
+    both *= _inflation(x.regression, y.regression, z.gram)
     if null == "gamma":
-        mean, variance = float(np.trace(both)) / n, 2.0 * float(np.vdot(both, both)) / n**2
+        mean, variance = float(np.trace(both)), 2.0 * float(np.vdot(both, both))
         distribution = NullDistribution.gamma(mean, variance)
     else:
-        distribution = spectral_null(both / n, n_draws, check_random_state(random_state))
+        distribution = spectral_null(both, n_draws, check_random_state(random_state))
     method = f"Kernel conditional independence test ({null} null)"
+    bound = x.kernel, y.kernel, z.kernel
     return result_of(statistic, distribution, method, "X and Y are independent given Z", (n,), bound)
 
 
-def residual_map(M: Matrix, epsilon: float) -> Matrix:
-    """R = ε (M + εI)⁻¹, which maps features to their residuals given Z."""
-    A = M.copy()
-    np.einsum("ii->i", A)[...] += epsilon
-    L, failed = lapack.dpotrf(A.T, lower=1, overwrite_a=1)
-    if not failed:
-        inverse, failed = lapack.dpotri(L, lower=1, overwrite_c=1)
-    if failed:
-        raise InvalidInputError(
-            "The kernel of Z is not positive semidefinite, or its values are too large for epsilon: increase epsilon, "
-            "or choose another kernel_z."
-        )
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    return np.asarray(epsilon * inverse)
+class _Residuals(NamedTuple):
+    """Residuals of features given Z: their Gram matrix, the regression of the features, and their kernel."""
+
+    gram: Matrix
+    regression: Regression
+    kernel: Kernel
+
+
+class _Given:
+    """Z: its Gram matrix, and regressions on it."""
+
+    def __init__(self, kernel: Any, samples: Any, epsilon: float | None, n_threads: int) -> None:
+        self.samples, self.epsilon, self.n_threads = samples, epsilon, n_threads
+        self.kernel = bound_kernel(kernel, samples)
+        self.gram = gram_of(self.kernel, samples, n_threads, False).dense()
+        chosen = kernel is None and epsilon is None
+        self.bases = bases_of_vectors(samples, n_threads) if chosen else [basis_of_matrix(self.gram)]
+
+    def residuals_of(self, kernel: Any, samples: Any) -> _Residuals:
+        """Subtract the regression of vectors on Z, if no kernel was given, then that of their features."""
+        if kernel is None and self.epsilon is None and not sp.issparse(samples):
+            spread = samples.std(axis=0)
+            columns = (samples - samples.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+            regression = regression_of_columns(self.bases, columns, self.samples, self.n_threads)
+            samples = regression.residuals(columns)
+        bound = bound_kernel(kernel, samples)
+        K = centred_matrix(gram_of(bound, samples, self.n_threads, False).dense())
+        if self.epsilon is None:
+            regression = regression_of_gram(self.bases, K)
+        else:
+            regression = with_ridge(self.bases[0], float(self.epsilon))
+        return _Residuals(regression.residual_gram(K), regression, bound)
+
+
+def _inflation(x: Regression, y: Regression, M: Matrix) -> float:
+    """E[T] over the mean of Σ λ χ² for noise of constant variance, whose residuals have the covariances R².
+
+    The null distribution takes residuals of different samples to be uncorrelated. After a regression with p degrees of
+    freedom on n samples they are not: without M the ratio is about n / (n − p).
+    """
+    products = x.covariance() * y.covariance() * M
+    diagonal = float(np.trace(products))
+    return max(1.0, float(products.sum()) / diagonal) if diagonal > 0 else 1.0
 
 
 def spectral_null(matrix: Matrix, count: int, random: Any) -> NullDistribution:
