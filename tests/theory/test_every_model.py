@@ -210,7 +210,11 @@ def test_models_without_a_certificate(model, labels):
 def test_reject_option():
     """The findings are those of its classifier, inside a pipeline too, certified or not."""
     X, y = task(SVC())
-    for inner in (KernelLogisticRegression(), GaussianProcessClassifier(), make_pipeline(StandardScaler(), SVCCV(Cs=2, gammas=2))):
+    for inner in (
+        KernelLogisticRegression(),
+        GaussianProcessClassifier(),
+        make_pipeline(StandardScaler(), SVCCV(Cs=2, gammas=2)),
+    ):
         model = RejectOption(inner).fit(X, y)
         found, expected = diagnose(model, X, y), diagnose(model.estimator_, X, y)
         assert [str(f) for f in found.findings] == [str(f) for f in expected.findings]

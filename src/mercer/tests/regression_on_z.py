@@ -29,7 +29,7 @@ WIDTHS = (1.0, 4.0, 16.0)
 SUM_WIDTHS, METRIC_WIDTHS = (0.3, 1.0), (0.3, 1.0, 4.0)
 # candidates for λ, in units of the mean diagonal of the Gram matrix
 RIDGES = 10.0 ** np.arange(-4.0, 2.01, 0.5)
-# λ is this share of the best one: a bias that X and Y share raises the level, variance that they do not share lowers power
+# λ is this share of the best one: bias that X and Y share raises the level
 UNDERSMOOTHING = 0.3
 # most features for which kernels beyond the Gaussian of all of them are tried
 FEATURES = 20
@@ -159,12 +159,13 @@ def regression_of_columns(bases: list[Basis], F: Matrix, Z: Any, n_threads: int)
     def best_of(among: list[Basis]) -> Regression:
         return best_regression(among, [np.square(b.vectors.T @ F).sum(axis=1) for b in among], total, n)
 
-    best = best_of(bases)
-    if not _has_few_features(Z):
+    best, gaussian = best_of(bases), [basis for basis in bases if basis.kernel is not None]
+    if not gaussian or not _has_few_features(Z):
         return best
-    learnt = best_of([basis for basis in bases if basis.kernel is not None])
+    learnt = best_of(gaussian)
     for _ in range(STEPS):
-        found = best_of(list(_metric_bases(learnt, F, Z, n_threads)))
+        tried = list(_metric_bases(learnt, F, Z, n_threads))
+        found = best_of(tried) if tried else learnt
         if not found.score < learnt.score:
             break
         learnt = found

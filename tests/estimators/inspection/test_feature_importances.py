@@ -187,7 +187,9 @@ def test_processes_have_the_slopes_of_their_means(name):
         y = X[:, 0] * X[:, 3] + X[:, 5]
     model.fit(X, y)
     points = model.inducing_points_ if name == "inducing points" else X
-    mean = model.predict if isinstance(model, GaussianProcessRegressor | SparseGaussianProcessRegressor) else model._means
+    mean = (
+        model.predict if isinstance(model, GaussianProcessRegressor | SparseGaussianProcessRegressor) else model._means
+    )
     # each process is asked at its own samples: all, or those of its two classes
     if name != "pairs":
         np.testing.assert_allclose(model.feature_importances_, numerically(mean, points), rtol=1e-5, atol=1e-8)
@@ -199,7 +201,11 @@ def test_elimination_with_processes(name):
     """RFE and SelectFromModel find the features that matter with a Gaussian process."""
     X, label = samples()
     y = label if name == "classes" else X[:, 0] * X[:, 3] + X[:, 5]
-    model = PROCESSES[name] if name != "regression" else GaussianProcessRegressor(Gaussian(0.1) + White(0.1), optimizer=None)
+    model = (
+        PROCESSES[name]
+        if name != "regression"
+        else GaussianProcessRegressor(Gaussian(0.1) + White(0.1), optimizer=None)
+    )
     chosen = RFE(model, n_features_to_select=3).fit(X, y).support_
     assert set(np.flatnonzero(chosen)) == {0, 3, 5}
     chosen = SelectFromModel(model, threshold=-np.inf, max_features=3).fit(X, y).get_support()

@@ -22,7 +22,17 @@ from mercer.estimators.certification.output_code_machines import certify_output_
 from mercer.estimators.certification.quantile_machines import certify_quantiles
 from mercer.estimators.certification.ridge_regressions import certify_ridge
 from mercer.estimators.certification.stochastic_descent import certify_online
-from mercer.estimators.fitted_models import ERM, KERNEL, LINEAR, MANIFOLD, ONLINE, ORDERING, SEVERAL, check_fitted, unwrap
+from mercer.estimators.fitted_models import (
+    ERM,
+    KERNEL,
+    LINEAR,
+    MANIFOLD,
+    ONLINE,
+    ORDERING,
+    SEVERAL,
+    check_fitted,
+    unwrap,
+)
 from mercer.problems.solution import Certificate, combine
 
 

@@ -342,7 +342,9 @@ class SparseGaussianProcessRegressor(KernelParameters, ImportancesMixin, Regress
         X, _ = validate_samples(self, X, None, reset=False)
         kernel = self._kernel
         a, b = kernel.prepare(X), kernel.prepare(self.inducing_points_)
-        mean = product(kernel, a, b, self.dual_coef_, thread_count(self.n_jobs)) * self._y_train_std + self._y_train_mean
+        mean = (
+            product(kernel, a, b, self.dual_coef_, thread_count(self.n_jobs)) * self._y_train_std + self._y_train_mean
+        )
         scale = self._y_train_std**2
         if return_cov:
             V, W = self._solved(a, b)
