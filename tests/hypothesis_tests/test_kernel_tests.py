@@ -110,7 +110,7 @@ class TestStatistics:
             assert drawn.null.values.var() == pytest.approx(mean * gamma.null.scale, rel=0.2)
 
     def test_regressions(self):
-        """Residuals are those of ridge regression with the chosen kernel, λ and an intercept; R² is their covariance."""
+        """Residuals are those of ridge regression with the chosen kernel and λ; R² is their covariance."""
         rng = np.random.default_rng(0)
         Z = rng.normal(size=(50, 3))
         f = np.sin(2 * Z @ [0.6, 0.8, 0.0])
@@ -204,7 +204,7 @@ class TestLevelsAndPower:
     @pytest.mark.parametrize("runs", [40, pytest.param(500, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("d", [2, 4])
     def test_conditional_with_several_features(self, d, runs):
-        """Functions of a sum of 2 and 4 features, which X and Y share, are rejected in about 5 % of all runs at n = 60."""
+        """Functions of a sum of features, which X and Y share, are rejected in about 5 % of all runs."""
 
         def p_value(rng):
             Z, noise = rng.normal(size=(60, d)), 0.5 * rng.normal(size=(2, 60))
@@ -239,7 +239,7 @@ class TestObjects:
         assert mmd_test(paths, cycles, kernel, random_state=0, n_permutations=300).p_value < 0.05
 
     def test_conditional(self):
-        """Strings, given kernels, Gram matrices and CSR rows can be conditioned on, and tested; constants have p = 1."""
+        """Strings, given kernels, Gram matrices and CSR rows can be conditioned on; constants have p = 1."""
         rng = np.random.default_rng(0)
         z = ["".join(rng.choice(list("ab"), 10)) for _ in range(50)]
         share = np.array([text.count("a") for text in z], dtype=float)

@@ -194,7 +194,7 @@ def test_models_without_a_certificate(model, labels):
     X = X * [1.0, 0.0]
     one = fitted(model, X, y)
     if isinstance(one, linear_model.LogisticRegression):
-        with pytest.raises(InvalidInputError, match="^certify supports SVC, "):
+        with pytest.raises(InvalidInputError, match=r"^certify supports SVC, "):
             diagnose(one, X, y)
         return
     found = diagnose(one, X, y)

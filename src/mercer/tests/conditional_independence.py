@@ -67,8 +67,8 @@ def conditional_independence_test(
         "precomputed" if the samples are a Gram matrix. With a given kernel_z the regressions use this kernel only; with
         a given kernel_x or kernel_y only features are regressed.
     epsilon : float, default=None
-        The ridge λ of all regressions of features on Z, with the kernel of M; vectors are then not replaced by residuals.
-        None chooses it.
+        The ridge λ of all regressions of features on Z, with the kernel of M; vectors are then not replaced by
+        residuals. None chooses it.
     null : {"gamma", "spectral"}, default="gamma"
         Whether Σ λ χ² is approximated by a gamma distribution of the same mean and variance, or drawn with all its
         eigenvalues.
@@ -86,7 +86,12 @@ def conditional_independence_test(
 
     Notes
     -----
-    @@LEVEL@@
+    Measured level at a nominal 5 %, with noise of half the size of the signal and functions of Z (linear, sin, tanh; of
+    a sum of features, and sums over features) that X and Y share: 3.6 to 6.4 % for n = 60 and 3.0 to 5.2 % for n = 200
+    in 500 runs with 1, 2 and 4 features, 4.5 to 8.0 % for n = 400 in 200 runs, for both nulls. No test keeps its
+    level for every dependence on Z (Shah & Peters, Annals of Statistics 48, 2020): where n samples do not suffice to
+    learn the functions of Z, it rejects too often. With a given kernel or ``epsilon`` the level is that of its
+    regression.
 
     Examples
     --------
@@ -127,7 +132,7 @@ def conditional_independence_test(
 
 
 class _Residuals(NamedTuple):
-    """Residuals of features given Z: their Gram matrix, their kernel, the regression of the features, that of vectors."""
+    """Residuals of features given Z: Gram matrix, kernel, the regression of the features, and that of vectors."""
 
     gram: Matrix
     kernel: Kernel

@@ -42,7 +42,7 @@ SMALLEST = 1e-10
 
 
 class Basis(NamedTuple):
-    """Eigenvalues and eigenvectors of a centred Gram matrix, the mean of its diagonal, and its kernel with its points."""
+    """Eigenvalues and eigenvectors of a centred Gram matrix, its mean diagonal, its kernel and the kernel's points."""
 
     values: Vector
     vectors: Matrix
@@ -81,7 +81,7 @@ def basis_of_matrix(M: Matrix) -> Basis:
     """The basis of any Gram matrix."""
     values, vectors = linalg.eigh(centred_matrix(M))
     largest = float(values[-1])
-    if values[0] < -1e-6 * max(largest, 0.0) or not largest >= 0:
+    if values[0] < -1e-6 * max(largest, 0.0) or largest < 0:
         raise InvalidInputError("The kernel of Z is not positive semidefinite: choose another kernel_z.")
     kept = values > SMALLEST * largest
     return Basis(values[kept], vectors[:, kept], float(np.trace(M)) / len(M))
@@ -91,7 +91,7 @@ def bases_of_vectors(Z: Any, n_threads: int) -> list[Basis]:
     """The bases that are tried for any target: Gaussian kernels of all features, and sums over features."""
     gamma = median_gamma(Z)
     bases = [_gaussian_basis(gamma / width, Z, n_threads) for width in WIDTHS]
-    if not _has_few_features(Z):
+    if not _has_few_features(Z) or not np.any(Z != Z[0]):
         return bases
     spread = Z.std(axis=0)
     columns = [Z[:, j : j + 1] / spread[j] for j in np.flatnonzero(spread > 0)]
@@ -173,7 +173,7 @@ def regression_of_columns(bases: list[Basis], F: Matrix, Z: Any, n_threads: int)
 
 
 def _metric_bases(regression: Regression, F: Matrix, Z: Matrix, n_threads: int) -> Iterator[Basis]:
-    """Gaussian kernels of A^½ z, A = mean ∇f ∇f' over the samples and the columns of F, plus a share of the identity."""
+    """Gaussian kernels of A^½ z, A = mean ∇f ∇f' over samples and columns of F, plus a share of the identity."""
     basis = regression.basis
     assert basis.kernel is not None
     slopes = []
@@ -182,7 +182,7 @@ def _metric_bases(regression: Regression, F: Matrix, Z: Matrix, n_threads: int) 
         weights = np.broadcast_to(alpha, (len(alpha), len(alpha)))
         gradient = basis.kernel.sample_gradients(basis.points, basis.points, weights)
         slopes.append(gradient if basis.transform is None else gradient @ basis.transform.T)
-    A = sum(G.T @ G for G in slopes)
+    A = np.sum([G.T @ G for G in slopes], axis=0)
     size = float(np.trace(A))
     if not size > 0:
         return

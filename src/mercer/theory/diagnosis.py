@@ -186,7 +186,7 @@ class _Case:
 
 
 def _has_hyperplanes(machine: Any) -> bool:
-    """Whether its decision values are ⟨w, φ(x)⟩ + b with a known |w|: those of Gaussian processes and distances are not."""
+    """Whether decision values are ⟨w, φ(x)⟩ + b with a known |w|; those of processes and of distances are not."""
     if isinstance(machine, KernelCentroid) and len(machine.classes_) > 2:
         return False
     return not why_not_certified(machine) or hasattr(machine, "rkhs_norm_") or hasattr(machine, "coef_")

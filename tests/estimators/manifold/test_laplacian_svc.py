@@ -154,7 +154,7 @@ def test_bad_input(given, parameters, message):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("power", [1, 2])
 def test_certify_recomputes_the_certificate(power, weighted):
-    """From coefficients, data and graph it finds the values of the fit; other coefficients have a larger primal value."""
+    """From coefficients, data and graph it finds the values of fit; other coefficients have a larger primal."""
     labels = np.where(GIVEN >= 0, np.arange(len(X)) % 3, -1)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if weighted else None
     for given in (GIVEN, labels):

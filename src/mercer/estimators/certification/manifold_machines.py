@@ -1,7 +1,7 @@
 """Certificates of LaplacianSVC from its coefficients and the data: one for each class against the rest, added up.
 
-With α the coefficients of f = Σ αᵢ k(xᵢ, ·) + b at all samples, F = Kα and L the Laplacian that the data give, the primal
-value is ½α'F + s/2 F'LᵖF + Σ C max(0, 1 − y(f + b)). Where f is a minimiser over functions with given values at the
+With α the coefficients of f = Σ αᵢ k(xᵢ, ·) + b at all samples, F = Kα and L the Laplacian that the data give, the
+primal value is ½α'F + s/2 F'LᵖF + Σ C max(0, 1 − y(f + b)). Where f is a minimiser over functions with given values at the
 labelled samples, β = α + s LᵖF is 0 at all others, and the dual is that of the deformed kernel at the labelled ones.
 """
 
@@ -65,8 +65,8 @@ def certify_laplacian(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Cer
         asked = (problem.qp, problem.loss, problem.y, problem.weight)
         thresholds = b[: problem.qp.n_groups]
         published = beta[:, k]
-        for bound in (problem.qp.lower, problem.qp.upper):
-            published = np.where(np.abs(published - bound) <= ROUNDING * C, bound, published)
+        for end in (problem.qp.lower, problem.qp.upper):
+            published = np.where(np.abs(published - end) <= ROUNDING * C, end, published)
         shown = certificate(*asked, published, values, thresholds, data.psd)
         inside = feasible_start(problem.qp, published)
         bound = certificate(*asked, inside, deformed @ inside, thresholds, data.psd)

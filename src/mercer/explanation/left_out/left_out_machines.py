@@ -191,7 +191,7 @@ class _NuChanges(_Changes):
     def _by_formula(self, columns: Vector) -> None:
         p, index = self.problem, self.index[columns]
         beta, F = p.without_changes(index)
-        defined = np.isfinite(beta).all(axis=0)
+        defined = np.asarray(np.isfinite(beta).all(axis=0))
         for k in range(len(index)):
             if not defined[k]:
                 # no threshold is determined: only the sample itself is left out

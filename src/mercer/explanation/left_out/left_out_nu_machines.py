@@ -1,8 +1,8 @@
 """Solutions of ν-SVC and ν-SVR without single training samples.
 
 Each of the two groups of variables has a required sum ±νW/2 and a threshold. Without sample i both sums move by
-Δs = ∓νwᵢ/2, so that every sample changes the solution, not only support vectors. With A the incidence of groups and free
-variables F, the change δ of free variables and c of thresholds, if no other variable changes its state, solves
+Δs = ∓νwᵢ/2, so that every sample changes the solution, not only support vectors. With A the incidence of groups and
+free variables F, the change δ of free variables and c of thresholds, if no other variable changes its state, solves
 
     K_FF δ + A'c = K_Fi βᵢ,     A δ = Δs + βᵢ in the group of i
 
@@ -57,7 +57,7 @@ class LeftOutNuProblem(LeftOutProblem):
         return np.array([i]) if sample is None else np.flatnonzero(sample == i)
 
     def without_changes(self, index: Vector) -> tuple[Matrix, Matrix]:
-        """β and F without each of these samples if no other variable changes its state, a column each; NaN if undefined."""
+        """β and F without each sample if no other variable changes its state, a column each; NaN if undefined."""
         qp, n = self.problem.qp, len(self.rows)
         beta = np.repeat(self.beta[:, None], len(index), axis=1)
         place = np.full(qp.n_vars, -1)
@@ -74,7 +74,7 @@ class LeftOutNuProblem(LeftOutProblem):
         return beta, self.F[:, None] + self.times(known, change[known])
 
     def _bordered_inverse(self) -> Matrix | None:
-        """The inverse of [K_FF A'; A 0]; None if a group has no free variable, so that its threshold is not determined."""
+        """The inverse of [K_FF A'; A 0]; None if a group has no free variable, which would determine its threshold."""
         qp, m = self.problem.qp, len(self.free)
         A = qp.incidence()[:, self.free]
         if not A.any(axis=1).all():
