@@ -20,9 +20,11 @@ from mercer import (
     GaussianProcessRegressor,
     Graph,
     InvalidInputError,
+    KernelCentroid,
     KernelRidge,
     LinearSVC,
     NuSVC,
+    NuSVR,
     OneClassSVM,
     Spectrum,
     WeisfeilerLehman,
@@ -76,6 +78,12 @@ MODELS = {
     "squared tube": SVR(C=5.0, epsilon=0.2, loss="squared_epsilon_insensitive"),
     "no support vectors": SVR(epsilon=5.0),
     "novelty": OneClassSVM(nu=0.3),
+    "nu": NuSVC(nu=0.4),
+    "nu, mostly at the bound": NuSVC(nu=0.6, kernel="linear"),
+    "nu, few support vectors": NuSVC(nu=0.05, gamma=0.5),
+    "nu regression": NuSVR(nu=0.5, C=2.0),
+    "nu regression, narrow tube": NuSVR(nu=0.95, C=0.5),
+    "nu regression, wide tube": NuSVR(nu=0.1, C=50.0),
 }
 
 
@@ -85,16 +93,16 @@ def test_values_are_those_of_refits(name, weighted):
     """Each change is that of a machine fitted from nothing without the row; rows without influence have exactly 0."""
     X, y = sample()
     model = MODELS[name]
-    if isinstance(model, SVR):
+    if isinstance(model, SVR | NuSVR):
         y = np.sin(X[:, 0]) + 0.3 * RNG.normal(size=len(X))
     weight = RNG.integers(0, 4, size=len(X)) / 2.0 if weighted else np.ones(len(X))
     model.fit(X, y, sample_weight=weight)
     found = influence(model, NEW, X, y, weight, tol=TOL)
-    method = "predict" if isinstance(model, SVR) else "decision_function"
+    method = "predict" if isinstance(model, SVR | NuSVR) else "decision_function"
     expected = by_refits(model, X, y, weight, lambda machine: getattr(machine, method)(NEW))
     np.testing.assert_allclose(found.values, expected, atol=CLOSE)
     assert found.exact.all()
-    if not isinstance(model, OneClassSVM) and name not in ("no support vectors", "small C"):
+    if not isinstance(model, OneClassSVM | NuSVC | NuSVR) and name not in ("no support vectors", "small C"):
         sharp = clone(model).set_params(tol=1e-9).fit(X, y, sample_weight=weight)
         others = np.setdiff1d(np.arange(len(X)), sharp.support_)
         assert (found.values[:, others] == 0.0).all()
@@ -273,7 +281,7 @@ def test_unusable():
     """What cannot be answered is refused with a reason."""
     X, y = sample()
     model = SVC().fit(X, y)
-    for other in (NuSVC(nu=0.1), LinearSVC()):
+    for other in (KernelCentroid(), LinearSVC()):
         with pytest.raises(InvalidInputError, match=f"but was given {type(other).__name__}"):
             influence(other.fit(X, y), NEW, X, y)
     with pytest.raises(InvalidInputError, match="keeps only its support vectors"):

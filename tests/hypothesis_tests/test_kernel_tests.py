@@ -10,6 +10,13 @@ import mercer
 from mercer import Gaussian, Graph, InvalidInputError, Normalized, Spectrum, WeisfeilerLehman
 from mercer.tests import NullDistribution, conditional_independence_test, hsic_test, mmd_test
 from mercer.tests.independence import matched, products
+from mercer.tests.regression_on_z import (
+    bases_of_vectors,
+    basis_of_matrix,
+    regression_of_columns,
+    regression_of_gram,
+    with_ridge,
+)
 from mercer.tests.sample_grams import bound_kernel, gram_of, median_gamma
 
 RNG = np.random.default_rng(0)
@@ -81,20 +88,54 @@ class TestStatistics:
         assert matched(*grams)[0].factor is not None
 
     def test_conditional(self):
-        """T is tr(K̈L̈)/n by its definition, and the gamma null has the moments of the spectral one."""
+        """T is 1'(K̈ ∘ L̈ ∘ M)1/n by its definition, and the gamma null has the moments of the spectral one."""
         x, y, z = kci_data(np.random.default_rng(4), 60, 0.5)
         kernels = [bound_kernel(None, v.reshape(-1, 1)) for v in (x, y, z)]
         Kx, Ky, Kz = (k(v.reshape(-1, 1)) for k, v in zip(kernels, (x, y, z), strict=True))
         H = np.eye(60) - 1 / 60
         R = 1e-3 * np.linalg.inv(H @ Kz @ H + 1e-3 * np.eye(60))
-        A, B = R @ H @ (Kx * Kz) @ H @ R, R @ H @ Ky @ H @ R
-        gamma = conditional_independence_test(x, y, z)
-        assert gamma.statistic == pytest.approx(np.trace(A @ B) / 60, rel=1e-6)
-        drawn = conditional_independence_test(x, y, z, null="spectral", random_state=0)
-        assert drawn.statistic == gamma.statistic
+        W = (R @ H @ Kx @ H @ R) * (R @ H @ Ky @ H @ R) * Kz / 60
+        gamma = conditional_independence_test(x, y, z, epsilon=1e-3)
+        assert gamma.statistic == pytest.approx(W.sum(), rel=1e-5)
+        # the mean is larger than tr W by the degrees of freedom that the regressions have taken
+        S = (R @ H @ R) ** 2 * Kz
         mean = gamma.null.shape * gamma.null.scale
-        assert drawn.null.values.mean() == pytest.approx(mean, rel=0.05)
-        assert drawn.null.values.var() == pytest.approx(mean * gamma.null.scale, rel=0.2)
+        assert mean == pytest.approx(np.trace(W) * S.sum() / np.trace(S), rel=1e-5)
+        for epsilon in (1e-3, None):
+            gamma = conditional_independence_test(x, y, z, epsilon=epsilon)
+            drawn = conditional_independence_test(x, y, z, epsilon=epsilon, null="spectral", random_state=0)
+            assert drawn.statistic == gamma.statistic
+            mean = gamma.null.shape * gamma.null.scale
+            assert drawn.null.values.mean() == pytest.approx(mean, rel=0.05)
+            assert drawn.null.values.var() == pytest.approx(mean * gamma.null.scale, rel=0.2)
+
+    def test_regressions(self):
+        """Residuals are those of ridge regression with the chosen kernel and λ; R² is their covariance."""
+        rng = np.random.default_rng(0)
+        Z = rng.normal(size=(50, 3))
+        f = np.sin(2 * Z @ [0.6, 0.8, 0.0])
+        F = (f + 0.1 * rng.normal(size=50))[:, None]
+        F -= F.mean()
+        bases = bases_of_vectors(Z, 1)
+        found = regression_of_columns(bases, F, Z, 1)
+        # the metric that was learnt leaves out the third feature, and fits better than all given kernels
+        assert found.basis.transform is not None
+        assert np.abs(found.basis.transform[2]).max() < 0.3 * np.abs(found.basis.transform[0]).max()
+        assert found.score < regression_of_gram(bases, F @ F.T).score
+        H = np.eye(50) - 1 / 50
+        M = H @ found.basis.kernel(found.basis.points) @ H
+        R = found.ridge * np.linalg.inv(M + found.ridge * np.eye(50))
+        np.testing.assert_allclose(found.residuals(F), R @ F, atol=1e-2)
+        np.testing.assert_allclose(found.residual_gram(F @ F.T), R @ F @ F.T @ R, atol=1e-2)
+        np.testing.assert_allclose(found.covariance(), R @ H @ R, atol=1e-2)
+        given = basis_of_matrix(Gaussian(0.5)(Z))
+        exact = with_ridge(given, 0.1)
+        R = 0.1 * np.linalg.inv(H @ Gaussian(0.5)(Z) @ H + 0.1 * np.eye(50))
+        np.testing.assert_allclose(exact.residuals(F), R @ F, atol=1e-8)
+        # generalised cross-validation, of the λ before it was lowered
+        chosen = regression_of_gram([given], F @ F.T)
+        R = chosen.ridge / 0.3 * np.linalg.inv(H @ Gaussian(0.5)(Z) @ H + chosen.ridge / 0.3 * np.eye(50)) @ H
+        assert chosen.score == pytest.approx(np.sum((R @ F) ** 2) / np.trace(R) ** 2, rel=1e-6)
 
     def test_median_heuristic(self):
         """gamma is 1 / (2 median²), whatever the storage; 1 for equal samples; the mean where most are equal."""
@@ -160,6 +201,19 @@ class TestLevelsAndPower:
         x, y, _ = kci_data(np.random.default_rng(0), 100, 0.0)
         assert hsic_test(x, y, null="gamma").p_value < 0.05  # without Z they are dependent
 
+    @pytest.mark.parametrize("runs", [40, pytest.param(500, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("d", [2, 4])
+    def test_conditional_with_several_features(self, d, runs):
+        """Functions of a sum of features, which X and Y share, are rejected in about 5 % of all runs."""
+
+        def p_value(rng):
+            Z, noise = rng.normal(size=(60, d)), 0.5 * rng.normal(size=(2, 60))
+            s = Z.sum(axis=1) / np.sqrt(d)
+            x, y = np.sin(1.5 * s) + noise[0], np.tanh(2.0 * s) + noise[1]
+            return conditional_independence_test(x, y, Z).p_value
+
+        assert self.within_error(self.rejections(p_value, runs, 0), runs)
+
 
 class TestObjects:
     def test_strings(self):
@@ -183,6 +237,28 @@ class TestObjects:
         paths, cycles = ([graph(n, closed) for n in range(4, 14)] for closed in (False, True))
         kernel = Normalized(WeisfeilerLehman(2))
         assert mmd_test(paths, cycles, kernel, random_state=0, n_permutations=300).p_value < 0.05
+
+    def test_conditional(self):
+        """Strings, given kernels, Gram matrices and CSR rows can be conditioned on; constants have p = 1."""
+        rng = np.random.default_rng(0)
+        z = ["".join(rng.choice(list("ab"), 10)) for _ in range(50)]
+        share = np.array([text.count("a") for text in z], dtype=float)
+        x, y = (share + rng.normal(size=50) for _ in range(2))
+        kernel = Normalized(Spectrum(1))
+        assert conditional_independence_test(x, y, z, kernel_z=kernel).p_value > 0.05
+        assert conditional_independence_test(x, y + 2 * x, z, kernel_z=kernel).p_value < 0.05
+        assert conditional_independence_test(z, y, share, kernel_x=kernel).p_value > 0.05
+        matrix = conditional_independence_test(x, y, kernel(z), kernel_z="precomputed")
+        assert matrix.p_value == pytest.approx(
+            conditional_independence_test(x, y, z, kernel_z=kernel).p_value, rel=1e-3
+        )
+        rows = sp.csr_array(rng.normal(size=(50, 3)))
+        assert 0.0 < conditional_independence_test(rows, y, rows[:, :2]).p_value <= 1.0
+        for constant in (np.ones(50), np.ones((50, 2))):
+            assert conditional_independence_test(constant, y, share).p_value == 1.0
+            assert 0.0 < conditional_independence_test(x, y, constant).p_value <= 1.0
+        with pytest.raises(InvalidInputError, match="not positive semidefinite: choose another kernel_z"):
+            conditional_independence_test(x, y, -np.eye(50) + 2 * np.eye(50)[::-1], kernel_z="precomputed")
 
     def test_precomputed(self):
         """HSIC of Gram matrices is that of the kernels."""

@@ -29,6 +29,7 @@ from mercer import (
     KernelLogisticRegression,
     KernelRidge,
     KernelRidgeCV,
+    LaplacianSVC,
     LinearSVC,
     LinearSVCCV,
     LinearSVR,
@@ -42,6 +43,7 @@ from mercer import (
     PegasosClassifier,
     Perceptron,
     RampSVC,
+    RejectOption,
     SparseGaussianProcessRegressor,
     SupportVectorDisplay,
     TubeDisplay,
@@ -102,7 +104,7 @@ REGRESSORS = [
     make_pipeline(StandardScaler(), SVR()),
 ]
 DETECTORS = [OneClassSVM(), svm.OneClassSVM()]
-# without a certificate: diagnose says so
+# without a certificate
 OTHERS = [
     Perceptron(),
     KernelCentroid(),
@@ -184,12 +186,48 @@ def test_pictures_of_every_model(model, labels):
     assert any(not isinstance(one, Exception) for one in drawn)
 
 
-@pytest.mark.parametrize("model", OTHERS, ids=named)
-def test_models_without_a_certificate(model):
-    """The error says what there is instead, or which models are known."""
-    X, y = task(model)
-    with pytest.raises(InvalidInputError, match=r"has no certificate\. |^certify supports SVC, "):
-        diagnose(fitted(model, X, y), X, y)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("model", "labels"), [*cases(OTHERS)])
+def test_models_without_a_certificate(model, labels):
+    """They have the other findings; the certificate's says why there is none. Models that are not known are refused."""
+    X, y = task(model, labels)
+    X = X * [1.0, 0.0]
+    one = fitted(model, X, y)
+    if isinstance(one, linear_model.LogisticRegression):
+        with pytest.raises(InvalidInputError, match=r"^certify supports SVC, "):
+            diagnose(one, X, y)
+        return
+    found = diagnose(one, X, y)
+    with pytest.raises(InvalidInputError, match=r"has no certificate\. ") as error:
+        certify(one, X, y)
+    assert str(error.value).endswith(found["certificate"].text.removeprefix("none. "))
+    assert np.isnan(found["certificate"].value) and not found["certificate"].symptom
+    assert found["constant columns"].where == (1,)
+    if is_classifier(model):
+        assert found["training errors"].value == pytest.approx(1.0 - one.score(X, y))
+
+
+def test_reject_option():
+    """The findings are those of its classifier, inside a pipeline too, certified or not."""
+    X, y = task(SVC())
+    for inner in (
+        KernelLogisticRegression(),
+        GaussianProcessClassifier(),
+        make_pipeline(StandardScaler(), SVCCV(Cs=2, gammas=2)),
+    ):
+        model = RejectOption(inner).fit(X, y)
+        found, expected = diagnose(model, X, y), diagnose(model.estimator_, X, y)
+        assert [str(f) for f in found.findings] == [str(f) for f in expected.findings]
+
+
+def test_unlabelled_samples():
+    """The certificate of a LaplacianSVC is that of all samples, the other findings are about the labelled ones."""
+    X, y = task(SVC())
+    given = np.where(np.arange(60) % 3, -1, y)
+    model = LaplacianSVC().fit(X, given)
+    found = diagnose(model, X, given)
+    assert found["certificate"].value == pytest.approx(model.certificate_.relative_gap, rel=1e-3, abs=1e-9)
+    assert found["training errors"].value == np.mean(model.predict(X)[::3] != y[::3])
 
 
 def test_a_kernel_matrix():

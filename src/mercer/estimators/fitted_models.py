@@ -30,7 +30,9 @@ ERM = ("KernelERM", "KernelLogisticRegression", "ExpectileSVR")
 SEVERAL = ("QuantileSVR", "OutputCodeSVC")
 # the smallest ball, and machines that order samples
 ORDERING = ("SVDD", "OrdinalSVC", "RankSVC", "SurvivalSVM")
-KINDS = (*KERNEL, *LINEAR, *LEAST_SQUARES, *ONLINE, *ERM, *SEVERAL, *ORDERING)
+# machines that also use samples without labels
+MANIFOLD = ("LaplacianSVC",)
+KINDS = (*KERNEL, *LINEAR, *LEAST_SQUARES, *ONLINE, *ERM, *SEVERAL, *ORDERING, *MANIFOLD)
 # machines that need no targets
 NOVELTY = ("OneClassSVM", "SVDD")
 # estimators without a certificate: why, and what to use instead
@@ -51,8 +53,6 @@ WITHOUT = {
     "how large those may be that were left out.",
     "RampSVC": "The ramp loss is not convex, so no dual value bounds its optimum. certificate_ is that of the last "
     "convex problem, objective_ the value that was reached.",
-    "LaplacianSVC": "Its deformed kernel is known at the samples of fit only. certificate_ is that of the machine with "
-    "the deformed kernel.",
     "GaussianProcessRegressor": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. For "
     "a given kernel its mean is that of KernelRidge, which certify supports.",
     "GaussianProcessClassifier": "The likelihood of its kernel is not concave, so no dual value bounds its optimum. "
@@ -106,6 +106,16 @@ def kind_of(estimator: Any) -> Kind:
         f"certify supports {', '.join(KINDS)}, of mercer or scikit-learn, but was given {type(estimator).__name__}. "
         "Pass one of these, or a pipeline or search that ends in one."
     )
+
+
+def why_not_certified(estimator: Any) -> str:
+    """Why a predictor of mercer has no certificate; empty if it has one, or is not known."""
+    for base in type(estimator).__mro__:
+        if base.__module__.partition(".")[0] == "mercer" and base.__name__ in WITHOUT and hasattr(estimator, "predict"):
+            return WITHOUT[base.__name__]
+        if base.__name__ in KINDS:
+            return ""
+    return ""
 
 
 def check_fitted(estimator: Any, X: Any, y: Any) -> Kind:

@@ -18,6 +18,7 @@ from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
 from mercer.estimators.base import KnownParameters, keep_parameters, warn_user
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, UpdatesMixin
+from mercer.estimators.inspection.feature_importances import ImportancesMixin
 from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
@@ -56,6 +57,7 @@ ROWS_BYTES = 64 * MEGABYTE
 class GaussianProcessRegressor(
     UpdatesMixin,
     KernelParameters,
+    ImportancesMixin,
     FunctionMixin,
     MultiOutputMixin,  # type: ignore[misc]
     RegressorMixin,  # type: ignore[misc]

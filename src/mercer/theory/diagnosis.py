@@ -23,7 +23,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer.estimators.certification.certify_model import certify
-from mercer.estimators.fitted_models import KERNEL, kind_of, unwrap
+from mercer.estimators.fitted_models import KERNEL, MANIFOLD, kind_of, unwrap, why_not_certified
+from mercer.estimators.kernel_centroid import KernelCentroid
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector, as_matrix, count_samples, take_samples
 from mercer.kernels.mercer_check import MercerReport
@@ -64,7 +65,8 @@ def diagnose(
     ----------
     model : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV,
         PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
-        From mercer or scikit-learn. There are no suggestions about parameters that a search has chosen.
+        From mercer or scikit-learn, or another predictor of mercer: where ``certify`` has no certificate, the finding
+        "certificate" says why and has no number. There are no suggestions about parameters that a search has chosen.
     X, y, sample_weight : the data that the model was fitted to, in the same order.
         For a pipeline, the data that the pipeline was given.
     held_out : HeldOutScores, default=None
@@ -92,12 +94,20 @@ def diagnose(
     """
     check_is_fitted(model)
     machine, X, searched = unwrap(model, X)
-    optimality = kkt_report(machine, X, y, sample_weight) if kind_of(machine).name in KERNEL else None
-    certificate = (
-        certify(machine, X, y, sample_weight)
-        if optimality is None
-        else combine([problem.certificate for problem in optimality.problems])
-    )
+    if hasattr(machine, "estimator_") and why_not_certified(machine):  # of RejectOption
+        machine, X, _ = unwrap(machine.estimator_, X)
+    missing = why_not_certified(machine)
+    optimality, certificate = None, None
+    if not missing:
+        name = kind_of(machine).name
+        optimality = kkt_report(machine, X, y, sample_weight) if name in KERNEL else None
+        certificate = (
+            certify(machine, X, y, sample_weight)
+            if optimality is None
+            else combine([problem.certificate for problem in optimality.problems])
+        )
+        if name in MANIFOLD:  # all other findings are about the labelled samples
+            X, y = take_samples(X, machine.labelled_), np.asarray(y)[machine.labelled_]
     case = _Case(machine, X, y, searched, held_out)
     findings: list[Finding] = [] if held_out is None else [optimism(held_out, machine, searched)]
     if optimality is not None:
@@ -108,7 +118,10 @@ def diagnose(
         findings += _tube(case)
     findings += _similarity(case)
     findings += _columns(case)
-    findings += _certificate(machine, certificate)
+    if certificate is None:
+        findings.append(Finding("certificate", np.nan, f"none. {missing}"))
+    else:
+        findings += _certificate(machine, certificate)
     return Diagnosis(repr(model), count_samples(X), tuple(findings))
 
 
@@ -142,7 +155,7 @@ class _Case:
             self.poor, self.too_simple = self.held_out.poor, self.held_out.too_simple
         self.mercer = _examined(self)
         self.margins: MarginReport | None = None
-        if self.classes is not None and self.kernel.positive_semidefinite:
+        if self.classes is not None and self.kernel.positive_semidefinite and _has_hyperplanes(self.machine):
             self.margins = margins(self.machine, self.X, self.labels)
 
     @property
@@ -170,6 +183,13 @@ class _Case:
     def tight(self) -> bool:
         """Whether some margin is below ρ/√n: then (ρ/γ)² > n, and the bound of [SSBD] Theorem 15.4 is vacuous."""
         return self.margins is not None and _worst(self.margins)[0] < 1.0 / np.sqrt(_worst(self.margins)[1])
+
+
+def _has_hyperplanes(machine: Any) -> bool:
+    """Whether decision values are ⟨w, φ(x)⟩ + b with a known |w|; those of processes and of distances are not."""
+    if isinstance(machine, KernelCentroid) and len(machine.classes_) > 2:
+        return False
+    return not why_not_certified(machine) or hasattr(machine, "rkhs_norm_") or hasattr(machine, "coef_")
 
 
 def _worst(report: MarginReport) -> tuple[float, int, Any]:

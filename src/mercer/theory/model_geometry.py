@@ -137,6 +137,8 @@ def kernel_of(model: Any) -> Kernel:
     kernel = getattr(model, "_kernel", None)
     if kernel is not None:
         return kernel
+    if hasattr(model, "processes_"):  # of a Gaussian process classifier: with several classes, the first one's
+        return model.processes_[0].kernel
     if not hasattr(model, "dual_coef_"):
         return Linear()
     if isinstance(model, SklearnKernelRidge):

@@ -10,13 +10,17 @@ from mercer import (
     SVR,
     CallableKernel,
     Gaussian,
+    GaussianProcessClassifier,
+    GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelRidge,
     LinearSVC,
     NuSVC,
     OneClassSVM,
     PegasosClassifier,
+    SparseGaussianProcessRegressor,
     Spectrum,
+    White,
 )
 
 
@@ -157,3 +161,52 @@ def test_novelties():
     )
     constant = SVC(kernel="rbf").fit(np.zeros((4, 2)), [0, 1, 0, 1])
     np.testing.assert_array_equal(constant.feature_importances_, [0.0, 0.0])
+
+
+PROCESSES = {
+    "regression": GaussianProcessRegressor(1.0 * Gaussian((0.3,) * 8) + White(0.1), optimizer=None),
+    "several targets": GaussianProcessRegressor(Gaussian(0.2) + White(0.1), optimizer=None, normalize_y=True),
+    "classes": GaussianProcessClassifier(2.0 * Gaussian(0.2), optimizer=None),
+    "three classes": GaussianProcessClassifier(2.0 * Gaussian(0.2), max_iter=2),
+    "pairs": GaussianProcessClassifier(2.0 * Gaussian(0.2), optimizer=None, multi_class="one_vs_one"),
+    "inducing points": SparseGaussianProcessRegressor(Gaussian(0.2), n_inducing=80, optimizer=None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", PROCESSES)
+def test_processes_have_the_slopes_of_their_means(name):
+    """Over the training samples, or the inducing points; of a classifier those of all latent means."""
+    X, y = samples(60)
+    model = PROCESSES[name]
+    if name in ("three classes", "pairs"):
+        y = np.digitize(X[:, 0] + X[:, 1], [-0.7, 0.7])
+    elif name == "several targets":
+        y = X[:, :2] ** 2
+    elif name not in ("classes",):
+        y = X[:, 0] * X[:, 3] + X[:, 5]
+    model.fit(X, y)
+    points = model.inducing_points_ if name == "inducing points" else X
+    mean = (
+        model.predict if isinstance(model, GaussianProcessRegressor | SparseGaussianProcessRegressor) else model._means
+    )
+    # each process is asked at its own samples: all, or those of its two classes
+    if name != "pairs":
+        np.testing.assert_allclose(model.feature_importances_, numerically(mean, points), rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1.0)
+
+
+@pytest.mark.parametrize("name", ["regression", "classes", "inducing points"])
+def test_elimination_with_processes(name):
+    """RFE and SelectFromModel find the features that matter with a Gaussian process."""
+    X, label = samples()
+    y = label if name == "classes" else X[:, 0] * X[:, 3] + X[:, 5]
+    model = (
+        PROCESSES[name]
+        if name != "regression"
+        else GaussianProcessRegressor(Gaussian(0.1) + White(0.1), optimizer=None)
+    )
+    chosen = RFE(model, n_features_to_select=3).fit(X, y).support_
+    assert set(np.flatnonzero(chosen)) == {0, 3, 5}
+    chosen = SelectFromModel(model, threshold=-np.inf, max_features=3).fit(X, y).get_support()
+    assert set(np.flatnonzero(chosen)) == {0, 3, 5}

@@ -155,8 +155,19 @@ def test_bad_input(given, parameters, message):
         LaplacianSVC(**parameters).fit(X, given)
 
 
-def test_certify_says_why_not():
-    """certify points to the certificate of the fit."""
-    model = LaplacianSVC().fit(X, GIVEN)
-    with pytest.raises(ValueError, match=r"A LaplacianSVC has no certificate\. Its deformed kernel"):
-        certify(model, X, GIVEN)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("power", [1, 2])
+def test_certify_recomputes_the_certificate(power, weighted):
+    """From coefficients, data and graph it finds the values of fit; other coefficients have a larger primal."""
+    labels = np.where(GIVEN >= 0, np.arange(len(X)) % 3, -1)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(X)) if weighted else None
+    for given in (GIVEN, labels):
+        model = LaplacianSVC(5.0, power=power, class_weight="balanced").fit(X, given, sample_weight=weight)
+        found = certify(model, X, given, weight)
+        assert found.valid and found.relative_gap < 1e-3
+        np.testing.assert_allclose(found.primal, model.certificate_.primal, rtol=1e-9)
+        np.testing.assert_allclose(found.dual, model.certificate_.dual, rtol=1e-9)
+        np.testing.assert_allclose(found.kkt_violation, model.certificate_.kkt_violation, atol=1e-6)
+        model.dual_coef_ = 1.1 * model.dual_coef_
+        worse = certify(model, X, given, weight)
+        assert worse.valid and worse.primal > found.primal and worse.dual <= found.primal

@@ -117,7 +117,7 @@ def test_growth():
     assert model.kernel_.kernel.gamma == pytest.approx(full.kernel_.left.kernel.gamma, rel=0.05)
     assert model.noise_variance_ == pytest.approx(full.kernel_.right.noise, rel=0.05)
     few = SparseGaussianProcessRegressor(1.0 * Gaussian(1.0), max_inducing=8).fit(X, Y)
-    assert len(few.coef_) == 8
+    assert len(few.dual_coef_) == 8
 
 
 def test_moved_points():
@@ -217,7 +217,7 @@ class TestBadInput:
     def test_odd_data(self):
         """Constant samples, constant targets and one sample are fitted."""
         model = SparseGaussianProcessRegressor(1.0 * Gaussian(1.0)).fit(np.ones((20, 2)), np.arange(20.0))
-        assert len(model.coef_) == 1
+        assert len(model.dual_coef_) == 1
         constant = SparseGaussianProcessRegressor(1.0 * Gaussian(1.0), normalize_y=True).fit(X, np.full(120, 7.0))
         np.testing.assert_allclose(constant.predict(NEW), 7.0, atol=1e-6)
         assert SparseGaussianProcessRegressor(1.0 * Gaussian(1.0)).fit(X[:1], [2.0]).predict(X[:1]).shape == (1,)

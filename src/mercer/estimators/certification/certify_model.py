@@ -16,12 +16,23 @@ from mercer.estimators.certification.kernel_machines import certify_problem, fit
 from mercer.estimators.certification.landmark_machines import certify_landmarks
 from mercer.estimators.certification.linear_machines import certify_linear
 from mercer.estimators.certification.loss_minimisation import certify_erm
+from mercer.estimators.certification.manifold_machines import certify_laplacian
 from mercer.estimators.certification.ordering_machines import certify_ordering
 from mercer.estimators.certification.output_code_machines import certify_output_codes
 from mercer.estimators.certification.quantile_machines import certify_quantiles
 from mercer.estimators.certification.ridge_regressions import certify_ridge
 from mercer.estimators.certification.stochastic_descent import certify_online
-from mercer.estimators.fitted_models import ERM, KERNEL, LINEAR, ONLINE, ORDERING, SEVERAL, check_fitted, unwrap
+from mercer.estimators.fitted_models import (
+    ERM,
+    KERNEL,
+    LINEAR,
+    MANIFOLD,
+    ONLINE,
+    ORDERING,
+    SEVERAL,
+    check_fitted,
+    unwrap,
+)
 from mercer.problems.solution import Certificate, combine
 
 
@@ -46,7 +57,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     ----------
     estimator : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, LSSVC,
         OutputCodeSVC, KernelERM, KernelLogisticRegression, ExpectileSVR, QuantileSVR, SVDD, OrdinalSVC, RankSVC,
-        SurvivalSVM, PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that ends in one
+        SurvivalSVM, LaplacianSVC, PegasosClassifier or SGDClassifier (with a hinge loss), or a pipeline or search that
+        ends in one
         From mercer or scikit-learn. For a search, its ``best_estimator_`` is certified.
     X, y, sample_weight : the data that the estimator was fitted to, in the same order.
         For a pipeline, the data that the pipeline was given. Samples without positive weight are left out, as in fit.
@@ -77,6 +89,8 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
         return several(estimator, X, y, sample_weight)
     if kind.name in ERM:
         return certify_erm(kind, estimator, X, y, sample_weight)
+    if kind.name in MANIFOLD:
+        return certify_laplacian(estimator, X, y, sample_weight)
     if kind.name in ORDERING:
         return certify_ordering(kind, estimator, X, y, sample_weight)
     certified = certify_linear if kind.name in LINEAR else certify_online if kind.name in ONLINE else certify_ridge

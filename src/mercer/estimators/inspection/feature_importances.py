@@ -28,11 +28,15 @@ VALUES = 2_000_000
 _listing = threading.local()
 
 
+# a kernel, points, and their coefficients
+Expansion = tuple[Kernel, Any, Matrix]
+
+
 class ImportancesMixin:
     """For estimators whose decision functions are f(x) + b with f = Σ βᵢ k(xᵢ, ·)."""
 
     @abstractmethod
-    def _expansion(self) -> tuple[Kernel, Any, Matrix]:
+    def _expansion(self) -> Expansion:
         """The kernel, the points, and their coefficients: a vector for one function, else a row for each."""
 
     @property
@@ -41,6 +45,8 @@ class ImportancesMixin:
 
         How much the decision function changes with feature j, in units of the spread of the feature; with several
         decision functions, their sum. It is computed when it is first asked for, in O(n² d) for n support vectors.
+        A Gaussian process has its mean's (of a classifier: the latent mean's) importances over all training samples, or
+        over its inducing points.
         ``sklearn.feature_selection.RFE`` and ``SelectFromModel`` use it, and ``coef_`` instead if the kernel is linear.
         Only for kernels on vectors that have derivatives. ``mercer.explain`` tells the same for single rows.
         """
@@ -50,15 +56,21 @@ class ImportancesMixin:
             check_is_fitted(self)
         except NotFittedError:
             raise AttributeError("feature_importances_ is available after fit") from None
-        kernel, points, coef = self._expansion()
+        expansions = self._expansions()
         known = self.__dict__.get("_importances_of")
-        if known is None or not _is_same(known[0], (kernel, points, coef)):
+        if known is None or not _are_same(known[0], expansions):
             try:
-                values = _shares(kernel, points, np.atleast_2d(coef))
+                total = sum(_importances(kernel, points, np.atleast_2d(coef)) for kernel, points, coef in expansions)
             except MercerError as error:
                 raise AttributeError(f"feature_importances_ needs derivatives of the kernel. {error}") from None
-            known = self._importances_of = (kernel, points, coef), values
+            values = np.asarray(total)
+            values = values / values.sum() if values.sum() > 0 else np.zeros(len(values))
+            known = self._importances_of = expansions, values
         return known[1].copy()
+
+    def _expansions(self) -> list[Expansion]:
+        """The functions by their kernels; one expansion unless each function has a kernel of its own."""
+        return [self._expansion()]
 
     def __dir__(self) -> list[str]:
         """All names but feature_importances_, which would be computed.
@@ -72,13 +84,15 @@ class ImportancesMixin:
             _listing.active = False
 
 
-def _is_same(known: tuple[Kernel, Any, Matrix], now: tuple[Kernel, Any, Matrix]) -> bool:
-    """Whether no fit has changed the function. Coefficients alone do not tell: all of them may be at their bound."""
-    return known[0] is now[0] and known[1] is now[1] and np.array_equal(known[2], now[2])
+def _are_same(known: list[Expansion], now: list[Expansion]) -> bool:
+    """Whether no fit has changed the functions. Coefficients alone do not tell: all of them may be at their bound."""
+    return len(known) == len(now) and all(
+        a[0] is b[0] and a[1] is b[1] and np.array_equal(a[2], b[2]) for a, b in zip(known, now, strict=True)
+    )
 
 
-def _shares(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
-    """The importance of all features, divided by its sum; 0 if f does not change with any."""
+def _importances(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
+    """Mean |∂f/∂xⱼ| · std(xⱼ) of all features, added over the functions."""
     if kernel.domain != "vectors":
         raise AttributeError(
             f"feature_importances_ needs a kernel on vectors that has derivatives, but the kernel is {kernel!r}. "
@@ -99,8 +113,7 @@ def _shares(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
         for beta in coef:
             slopes = kernel.sample_gradients(rows, X, np.broadcast_to(beta, (rows.shape[0], n)))
             total += np.abs(slopes).sum(axis=0)
-    total *= _spread(X)
-    return total / total.sum() if total.sum() > 0 else np.zeros(d)
+    return total * _spread(X) / max(1, n)
 
 
 def _spread(X: Any) -> Vector:

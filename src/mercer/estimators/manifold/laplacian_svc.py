@@ -34,8 +34,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
     vector machine on the labelled samples with a deformed kernel; its function is a sum over all samples, so that new
     ones can be predicted. Several classes are one against the rest.
 
-    It solves a system with an n × n matrix: n is limited by memory and by a time of n³. `certify` does not support it:
-    the deformed kernel is known at the samples of fit only; ``certificate_`` is that of the machine with this kernel.
+    It solves a system with an n × n matrix: n is limited by memory and by a time of n³.
 
     Parameters
     ----------
@@ -56,7 +55,8 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
     Attributes
     ----------
     certificate_, certificates_ : Certificate and list of Certificate
-        Of the machine with the deformed kernel, for all classes together and for each.
+        Of the machine with the deformed kernel, for all classes together and for each. ``mercer.certify`` recomputes
+        the first from the coefficients, the data and the graph.
     transduction_ : ndarray of shape (n_samples,)
         The predicted labels of all samples of fit.
     labelled_ : ndarray of shape (n_labelled,)

@@ -26,6 +26,7 @@ from mercer.estimators.gaussian_process import (
     warn_at_bounds,
     warn_unfinished,
 )
+from mercer.estimators.inspection.feature_importances import Expansion, ImportancesMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.processes.binary_process import BinaryProcess, binary_problems, certificate_of
 from mercer.exceptions import InvalidInputError
@@ -54,7 +55,7 @@ LEAST_PROBABILITY = 1e-15
 METHODS = {"laplace": Laplace, "ep": ExpectationPropagation}
 
 
-class GaussianProcessClassifier(KernelParameters, ClassifierMixin, KnownParameters):  # type: ignore[misc]
+class GaussianProcessClassifier(KernelParameters, ImportancesMixin, ClassifierMixin, KnownParameters):  # type: ignore[misc]
     """Gaussian process classification: p(y = 1 | x) = E σ(f(x)) over the posterior of a latent function f.
 
     The latent function has the Gaussian prior with covariance k(x, z), and its sign is the class. Its posterior is not
@@ -390,15 +391,26 @@ class GaussianProcessClassifier(KernelParameters, ClassifierMixin, KnownParamete
 
     def _means(self, X: Any) -> Matrix:
         """The latent means of each process."""
-        out, n = np.empty((num_samples(X), len(self.processes_))), num_samples(self.X_train_)
+        out = np.empty((num_samples(X), len(self.processes_)))
         for kernel, places in self._by_kernel():
-            coefs = np.zeros((n, len(places)))
-            for column, place in enumerate(places):
-                process = self.processes_[place]
-                coefs[slice(None) if process.index is None else process.index, column] = process.posterior.coef
             a, b = kernel.prepare(X), kernel.prepare(self.X_train_)
+            coefs = self._coefficients(places).T
             out[:, places] = latent_means(kernel, a, b, coefs, thread_count(self.n_jobs))
         return out
+
+    def _coefficients(self, places: list[int]) -> Matrix:
+        """The coefficients of these processes' latent means, a row each over all training samples."""
+        coefs = np.zeros((len(places), num_samples(self.X_train_)))
+        for row, place in enumerate(places):
+            process = self.processes_[place]
+            coefs[row, slice(None) if process.index is None else process.index] = process.posterior.coef
+        return coefs
+
+    def _expansion(self) -> Expansion:
+        return self._expansions()[0]
+
+    def _expansions(self) -> list[Expansion]:
+        return [(kernel, self.X_train_, self._coefficients(places)) for kernel, places in self._by_kernel()]
 
     def _moments(self, X: Any) -> tuple[Matrix, Matrix]:
         """The latent means and variances of each process."""

@@ -21,6 +21,7 @@ from mercer.estimators.gaussian_process import (
     warn_at_bounds,
     warn_unfinished,
 )
+from mercer.estimators.inspection.feature_importances import Expansion, ImportancesMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import product
@@ -62,7 +63,7 @@ class SparseRound(NamedTuple):
     upper: float
 
 
-class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownParameters):  # type: ignore[misc]
+class SparseGaussianProcessRegressor(KernelParameters, ImportancesMixin, RegressorMixin, KnownParameters):  # type: ignore[misc]
     """Gaussian process regression through m inducing points: Q = K_nm K_mm⁻¹ K_mn instead of K.
 
     The variational approximation of Titsias (2009): the posterior given the values of the process at m points, for
@@ -112,7 +113,7 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
         ``lower`` and ``upper`` bound of the log marginal likelihood of ``kernel_`` and ``noise_variance_``.
     log_marginal_likelihood_value_ : float, the lower bound.
     growth_ : list of SparseRound, the numbers of inducing points that were tried, with their bounds.
-    coef_ : ndarray of shape (n_inducing,), the mean is Σ coefⱼ k(x, zⱼ).
+    dual_coef_ : ndarray of shape (n_inducing,), the mean is Σ coefⱼ k(x, zⱼ).
     n_iter_, n_evaluations_ : int, iterations and evaluations of the optimizer.
     n_features_in_, feature_names_in_ : as in scikit-learn.
 
@@ -129,7 +130,7 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
     >>> X = rng.uniform(0, 10, (2000, 1))
     >>> y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=2000)
     >>> model = SparseGaussianProcessRegressor(1.0 * Gaussian(1.0)).fit(X, y)
-    >>> len(model.coef_) < 100, model.evidence_bounds_.gap < 20.0
+    >>> len(model.dual_coef_) < 100, model.evidence_bounds_.gap < 20.0
     (True, True)
     >>> mean, deviation = model.predict([[1.5]], return_std=True)
     >>> mean.round(1), deviation.round(1)
@@ -297,7 +298,7 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
         self.inducing_index_ = None if self.optimize_locations and self.optimizer is not None else index
         self.evidence_bounds_ = EvidenceBounds(found.lower, found.upper)
         self.log_marginal_likelihood_value_ = found.lower
-        self.coef_, self._L, self._LB = found.mu, found.L, found.LB
+        self.dual_coef_, self._L, self._LB = found.mu, found.L, found.LB
         self.n_iter_ = max(1, sum(search.iterations for search in searches))
         self.n_evaluations_ = max(1, sum(search.evaluations for search in searches))
         if not searches:
@@ -310,6 +311,9 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
             warn_unfinished(self, last, limits, found.lower)
 
     # ---- prediction ------------------------------------------------------------------------------------------
+
+    def _expansion(self) -> Expansion:
+        return self._kernel, self.inducing_points_, self._y_train_std * self.dual_coef_
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predict the mean of the targets, and standard deviations or covariances, with O(m) kernel values per sample.
@@ -338,7 +342,9 @@ class SparseGaussianProcessRegressor(KernelParameters, RegressorMixin, KnownPara
         X, _ = validate_samples(self, X, None, reset=False)
         kernel = self._kernel
         a, b = kernel.prepare(X), kernel.prepare(self.inducing_points_)
-        mean = product(kernel, a, b, self.coef_, thread_count(self.n_jobs)) * self._y_train_std + self._y_train_mean
+        mean = (
+            product(kernel, a, b, self.dual_coef_, thread_count(self.n_jobs)) * self._y_train_std + self._y_train_mean
+        )
         scale = self._y_train_std**2
         if return_cov:
             V, W = self._solved(a, b)

@@ -18,7 +18,7 @@ from mercer.explanation.left_out.left_out_machines import LeftOut, Limits, left_
 from mercer.explanation.left_out.left_out_systems import left_out_process, left_out_ridge
 from mercer.kernels.features import Matrix
 
-MACHINES = ("SVC", "SVR", "OneClassSVM")
+MACHINES = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 PROCESSES = ("GaussianProcessRegressor",)
 SUPPORTED = (*MACHINES, *RIDGE, *PROCESSES)
 
@@ -144,13 +144,14 @@ def influence(
     A sample with β = 0 changes nothing, if some support vector is free. Where leaving out a support vector changes no
     other sample's state (zero, free, bound), the new solution follows from the inverse of the free support vectors;
     else the problem is solved, starting from there. Ridge regressions and Gaussian processes have a closed form for all
-    samples. Parameters that depend on the data, such as ``gamma="scale"``, a process's learnt kernel or its
+    samples. The sums that ν requires depend on all samples, so that each sample changes a NuSVC, a NuSVR and a
+    OneClassSVM. Parameters that depend on the data, such as ``gamma="scale"``, a process's learnt kernel or its
     ``normalize_y``, keep the values of the fit. Time and memory for the values are those of rows × training samples.
 
     Parameters
     ----------
-    model : fitted SVC, SVR, OneClassSVM, KernelRidge, KernelRidgeCV or GaussianProcessRegressor, or a pipeline or
-        search that ends in one
+    model : fitted SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, KernelRidgeCV or GaussianProcessRegressor, or a
+        pipeline or search that ends in one
         From mercer or scikit-learn.
     X : the samples whose predictions are explained.
         For a pipeline, what it takes; for a precomputed kernel, their kernel values with all training samples.

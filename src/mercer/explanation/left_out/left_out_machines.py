@@ -16,15 +16,18 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
 from mercer.estimators.base import warn_user
-from mercer.estimators.certification.kernel_machines import fitted_problems
+from mercer.estimators.certification.kernel_machines import FittedProblem, fitted_problems
 from mercer.exceptions import InvalidInputError
+from mercer.explanation.left_out.left_out_nu_machines import LeftOutNuProblem
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector, count_samples
+from mercer.losses import NuHinge, NuInsensitive
+from mercer.losses.base import Published
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
 from mercer.problems.solution import Options
-from mercer.selection.left_out_problem import LeftOutProblem
+from mercer.selection.left_out_problem import LeftOutProblem, at_bounds
 from mercer.svm.batch import class_pairs
 from mercer.validation import call_kernel, thread_count, validate_samples
 
@@ -77,7 +80,7 @@ def left_out_machine(model: Any, X: Any, X_train: Any, y: Any, sample_weight: An
     n_functions = max(1, n_classes * (n_classes - 1) // 2)
     with Clock(limits.time_limit) as clock, one_blas_thread():
         whole = sum(8 * len(p.rows) ** 2 for p in fitted) <= MEMORY * available_bytes()
-        found = [_Changes(LeftOutProblem(p, whole, options, clock), at) for p in fitted]
+        found = [_changes(p, whole, options, clock, at) for p in fitted]
         _refit(found, limits.max_refits, clock, options.n_threads)
         values = np.zeros((at.n, fitted[0].machine.data.n, n_functions))
         exact = np.ones(values.shape[1], np.bool_)
@@ -178,6 +181,50 @@ class _Changes:
         if p.clock.over() is not None:
             return
         self.values[:, column], self.exact[column] = self.K @ (beta - p.beta) + (b - p.b), True
+
+
+class _NuChanges(_Changes):
+    """Changes of one function of a ν-machine: all samples change it, and its scale."""
+
+    problem: LeftOutNuProblem
+
+    def _by_formula(self, columns: Vector) -> None:
+        p, index = self.problem, self.index[columns]
+        beta, F = p.without_changes(index)
+        defined = np.asarray(np.isfinite(beta).all(axis=0))
+        for k in range(len(index)):
+            if not defined[k]:
+                # no threshold is determined: only the sample itself is left out
+                before, i = p.published, int(index[k])
+                self.values[:, columns[k]] = -self.K[:, i] * before.beta[i]
+                continue
+            left = p.left(int(index[k]))
+            # a variable that meets its bound determines no threshold
+            own, own_F = at_bounds(left.qp, beta[:, k]), np.ascontiguousarray(F[:, k])
+            found = survey(left.qp, own, own_F)
+            rounding = FEASIBLE * max(1.0, float(np.abs(own).max(initial=0.0)))
+            self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= rounding
+            self.values[:, columns[k]] = self._change(p.publish(left, own, own_F))
+
+    def refit(self, column: int) -> None:
+        p, i = self.problem, int(self.index[column])
+        left = p.left(i)
+        start = p.beta.copy()
+        start[p.variables(i)] = 0.0
+        beta, F, _ = p.solved_without(i, start)
+        if p.clock.over() is not None:
+            return
+        self.values[:, column], self.exact[column] = self._change(p.publish(left, beta, F)), True
+
+    def _change(self, found: Published) -> Vector:
+        before = self.problem.published
+        return np.asarray(self.K @ (found.beta - before.beta) + (found.intercept - before.intercept))
+
+
+def _changes(fitted: FittedProblem, whole: bool, options: Options, clock: Clock, at: _Rows) -> _Changes:
+    if isinstance(fitted.problem.loss, NuHinge | NuInsensitive):
+        return _NuChanges(LeftOutNuProblem(fitted, whole, options, clock), at)
+    return _Changes(LeftOutProblem(fitted, whole, options, clock), at)
 
 
 def _refit(found: list[_Changes], max_refits: int | None, clock: Clock, n_threads: int) -> None:

@@ -227,10 +227,10 @@ def _check_processes(model: GaussianProcessClassifier) -> None:
 
 
 def _check_inducing(model: SparseGaussianProcessRegressor) -> None:
-    if "coef_" not in vars(model):
+    if "dual_coef_" not in vars(model):
         return
     m = count_samples(model.inducing_points_)
-    shapes = _numbers(model.coef_, 1).shape, _numbers(model._L, 2).shape, _numbers(model._LB, 2).shape
+    shapes = _numbers(model.dual_coef_, 1).shape, _numbers(model._L, 2).shape, _numbers(model._LB, 2).shape
     _require(shapes == ((m,), (m, m), (m, m)), f"the factors do not fit {m} inducing points")
 
 
