@@ -21,8 +21,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mercer.erm.face_system import newton_step
-from mercer.erm.kernel_matrix import StoredGram
 from mercer.erm.sorted_pinball import Face, SortedPinball
+from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Certificate, Status, TracePoint
@@ -119,7 +119,7 @@ class _Round(NamedTuple):
 
 
 def solve_joint(
-    gram: StoredGram,
+    gram: StoredMatrix,
     losses: SortedPinball,
     start: tuple[Matrix, Matrix, Vector],
     certify: Callable[[Matrix, Matrix, Vector], Certificate],
@@ -176,7 +176,7 @@ def _gap_of(judged: tuple[Certificate, _Point]) -> float:
 
 
 def _minimised(
-    gram: StoredGram, smooth: _Round, point: _Point, tol: float, steps: int, limit: int, clock: Clock
+    gram: StoredMatrix, smooth: _Round, point: _Point, tol: float, steps: int, limit: int, clock: Clock
 ) -> tuple[_Point, int, bool]:
     """The minimum of a round by Newton's method, all steps so far, and whether it was reached."""
     smallest, lowest, since = np.inf, np.inf, 0
@@ -224,7 +224,7 @@ def _search(smooth: _Round, point: _Point, step: _Point, value: float, slope: fl
     return None
 
 
-def _along_face(gram: StoredGram, smooth: _Round, point: _Point, face: Face) -> _Point | None:
+def _along_face(gram: StoredMatrix, smooth: _Round, point: _Point, face: Face) -> _Point | None:
     """The minimum of a round as if its face were this one, if that lowers the objective; otherwise None.
 
     With the new μ the gradient of the point is far away, since the last round has moved it for the old one.

@@ -21,7 +21,7 @@ import numpy as np
 
 from mercer._compiled.blas import one_blas_thread
 from mercer.erm.joint_quantiles import JointResult, solve_joint
-from mercer.erm.kernel_matrix import StoredGram, stored_once
+from mercer.erm.kernel_matrix import stored_gram, stored_once
 from mercer.erm.minimise import Problem
 from mercer.erm.sorted_pinball import SortedPinball
 from mercer.gram.operator import Data, product
@@ -68,7 +68,7 @@ def solve_quantiles(
 
     with one_blas_thread():
         start = (np.ascontiguousarray(first.beta.T), np.ascontiguousarray(first.F.T), independent)
-        found = solve_joint(StoredGram.of(data, options), losses, start, certify, SHARE * options.tol, left, clock)
+        found = solve_joint(stored_gram(data, options), losses, start, certify, SHARE * options.tol, left, clock)
     joint = _published(data, y, weight, quantiles, found, first, options, clock)
     return _better(first, joint, options.tol), False
 

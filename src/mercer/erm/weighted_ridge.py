@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer.erm.kernel_matrix import StoredGram
+from mercer.erm.kernel_matrix import stored_gram
 from mercer.gram.low_rank import LowRank, pivoted_cholesky
 from mercer.gram.memory import Loan
 from mercer.gram.operator import Data, GramOperator, check_finite, symmetric_product
@@ -57,7 +57,7 @@ class StoredSystem:
     """K in float64, and factors of it as soon as they pay."""
 
     def __init__(self, data: Data, options: Options) -> None:
-        self.data, self.gram, self.n_threads = data, StoredGram.of(data, options), options.n_threads
+        self.data, self.gram, self.n_threads = data, stored_gram(data, options), options.n_threads
         self.diagonal = self.gram.diagonal
         self.seconds = 0.0
         with np.errstate(over="ignore"):

@@ -155,8 +155,8 @@ def terms_of(kernel: Kernel, features: Features) -> float:
 def _short(features: Features) -> bool:
     """Whether the samples are dense vectors of few bytes."""
     parts = getattr(features, "parts", (features,))
-    dense = all(isinstance(part, VectorFeatures) and not part.sparse for part in parts)
-    return dense and sum(part.d for part in parts) * features.dtype.itemsize <= SHORT_SAMPLE
+    lengths = [part.d for part in parts if isinstance(part, VectorFeatures) and not part.sparse]
+    return len(lengths) == len(parts) and sum(lengths) * features.dtype.itemsize <= SHORT_SAMPLE
 
 
 def prepare_columns(b: Features) -> int:

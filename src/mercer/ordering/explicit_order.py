@@ -55,7 +55,7 @@ def solve_explicit(
         solution = solve_problem(data, merged, y, weight, True, left, clock, start)
         steps, trace = steps + solution.steps, trace + solution.trace
         # the method over features of a linear kernel has no use for a start, and would not be chosen
-        start = None if solution.plan is not None and solution.plan.presolve == "features" else solution.beta
+        start = None if getattr(solution.plan, "presolve", None) == "features" else solution.beta
         following = _regroup(group_of, solution, merged, y, options.tol)
         ended = solution.status is not Status.CONVERGED
         if ended or tuple(following.tolist()) in seen:
