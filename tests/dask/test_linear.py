@@ -241,13 +241,14 @@ def test_the_plan_is_logged(client, caplog):
 
 
 @pytest.mark.parametrize("kind", [int, float, bool, str])
-def test_labels_of_two_classes_need_no_sorting(client, kind):
+def test_labels_of_two_classes_need_no_sorting(kind):
     """Integers, numbers, booleans and strings: the classes and the weights of numpy.unique."""
     y = (np.arange(60) % 3 == 0).astype(kind)
     weight = np.linspace(1.0, 2.0, 60)
-    found = labels_of(0, Chunk(np.zeros((60, 1)), y, weight, None))
+    chunk = Chunk(np.zeros((60, 1)), y, weight, None)
+    found = labels_of(0, chunk)
     classes, codes = np.unique(y, return_inverse=True)
     np.testing.assert_array_equal(found.classes, classes)
     np.testing.assert_array_equal(found.weights, np.bincount(codes, weight))
     np.testing.assert_array_equal(found.counts, np.bincount(codes))
-    np.testing.assert_array_equal(coded(0, Chunk(None, y, weight, None), classes).y, codes)
+    np.testing.assert_array_equal(coded(0, chunk, classes).y, codes)
