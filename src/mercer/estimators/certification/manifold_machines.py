@@ -1,8 +1,8 @@
 """Certificates of LaplacianSVC from its coefficients and the data: one for each class against the rest, added up.
 
 With α the coefficients of f = Σ αᵢ k(xᵢ, ·) + b at all samples, F = Kα and L the Laplacian that the data give, the
-primal value is ½α'F + s/2 F'LᵖF + Σ C max(0, 1 − y(f + b)). Where f is a minimiser over functions with given values at the
-labelled samples, β = α + s LᵖF is 0 at all others, and the dual is that of the deformed kernel at the labelled ones.
+primal value is ½α'F + s/2 F'LᵖF + Σ C max(0, 1 − y(f + b)). Where f is a minimiser over functions with given values at
+the labelled samples, β = α + s LᵖF is 0 at all others, and the dual is that of the deformed kernel at the labelled.
 """
 
 from __future__ import annotations
