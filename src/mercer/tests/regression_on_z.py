@@ -91,7 +91,7 @@ def bases_of_vectors(Z: Any, n_threads: int) -> list[Basis]:
     """The bases that are tried for any target: Gaussian kernels of all features, and sums over features."""
     gamma = median_gamma(Z)
     bases = [_gaussian_basis(gamma / width, Z, n_threads) for width in WIDTHS]
-    if not _has_few_features(Z) or np.ptp(Z, axis=0).max() == 0:
+    if not _has_few_features(Z) or not np.ptp(Z, axis=0).any():
         return bases
     spread = Z.std(axis=0)
     columns = [Z[:, j : j + 1] / spread[j] for j in np.flatnonzero(spread > 0)]
