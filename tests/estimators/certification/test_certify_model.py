@@ -532,7 +532,7 @@ def test_errors():
         "certify supports SVC, NuSVC, SVR, NuSVR, OneClassSVM, LinearSVC, LinearSVR, KernelRidge, KernelRidgeCV, "
         "LSSVC, PegasosClassifier, SGDClassifier, KernelERM, KernelLogisticRegression, ExpectileSVR, QuantileSVR, "
         "OutputCodeSVC, SVDD, OrdinalSVC, RankSVC, SurvivalSVM, LaplacianSVC, of mercer or scikit-learn, but was given "
-        "one of these, or a pipeline or search that ends in one."
+        "Ridge. Pass one of these, or a pipeline or search that ends in one."
     )
     assert "is not fitted yet" in message(NotFittedError, mercer.SVC(), X, y)
     assert "is not fitted yet" in message(NotFittedError, sklearn.svm.LinearSVC(), X, y)
