@@ -32,8 +32,9 @@ COLUMNS = 1 << 17
 ROWS_OF_ESTIMATE = 500
 # the probability that the bound does not hold
 RISK = 1e-6
-# stakes of the bets, as shares of the largest; ratios of the ends of the intervals that are refuted one after the other
-STAKES, CELLS = 0.98 * 0.5 ** np.arange(6), (1.3, 1.01)
+# stakes of the bets, as shares of the largest; ratios of the ends of the intervals that are refuted one after another:
+# the short ones divide the long ones, so that q lies in one of each, whatever was drawn
+STAKES, CELLS = 0.98 * 0.5 ** np.arange(6), (1.3, 1.3 ** (1 / 26))
 # a negative gap of this size, relative to its terms, is the rounding of L in float32
 ROUNDED = 1e-5
 
@@ -70,16 +71,16 @@ def bound(terms: Vector, scale: float) -> Lost:
 
 
 def _is_refuted(terms: Vector, scale: float, low: float, high: float) -> bool:
-    """Whether low ≤ q ≤ high is refuted, with the probability RISK of an error.
+    """Whether low ≤ q ≤ high is refuted, with a probability of error of half of RISK, since it is asked in two lengths.
 
     Then E term ≥ low and term ≤ S√high, so for 0 ≤ λ ≤ 1/(S√high − low) the wealth Π(1 + λ(low − term)) is not negative
-    and has an expectation of at most 1, and so has the mean of several λ. By Markov's inequality it exceeds 1/RISK with
-    a probability of at most RISK.
+    and has an expectation of at most 1, and so has the mean of several λ. By Markov's inequality it exceeds 2/RISK with
+    a probability of at most RISK/2.
     """
     stakes = STAKES / (scale * np.sqrt(high) - low)
     wealth = np.array([np.log1p(stake * (low - terms)).sum() for stake in stakes])
     most = float(wealth.max())
-    return most + float(np.log(np.exp(wealth - most).mean())) >= -np.log(RISK)
+    return most + float(np.log(np.exp(wealth - most).mean())) >= np.log(2.0 / RISK)
 
 
 def drawing_shares(beta: Vector, residual: Vector, dtype: Any, largest: float) -> Vector:
