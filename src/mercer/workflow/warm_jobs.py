@@ -337,9 +337,10 @@ def _explained() -> None:
 
 
 def _updates() -> None:
-    """Samples come and leave."""
+    """Samples come and leave. The matrix of the linear kernel is singular, so that SMO updates the machine."""
     X = _samples(300)
-    for model, y in ((mercer.SVC(), _noisy(300)), (mercer.SVR(), _curve(300))):
+    models = (mercer.SVC(), _noisy(300)), (mercer.SVC(kernel="linear"), _noisy(300)), (mercer.SVR(), _curve(300))
+    for model, y in models:
         model.set_params(updatable=True).fit(X[:290], y[:290]).add(X[290:], y[290:])
         model.remove(int(model.support_[0]))
 
