@@ -58,6 +58,8 @@ ATTEMPTS = 3
 EXACT_ROWS = 1 << 16
 # samples whose decision value is so far from a loss are left out, if they are at least this share of all
 LEFT_OUT, LEAST_LEFT_OUT = 0.3, 0.1
+# and if their rows of L take so many times the memory of the other samples' copies, with so many bytes of a program,
+WORTH_COPIES, PROGRAM_BYTES = 2.0, 120
 # and if kernel values, which they need several times, are cheaper than rows of L: sums of at most so many terms
 FEW_TERMS = 100
 # the largest loss of theirs that is left to the certificate, as a share of landmark_tol; so many of them tell the error
@@ -193,7 +195,10 @@ class ArrayGrowth(Growth):
         """Leave out the samples whose decision values are far from a loss. Returns the landmarks as kept samples."""
         far = slack_at_zero(self.qp, self.beta if len(self.beta) else np.zeros(self.n), decision) > LEFT_OUT
         far[landmarks] = False
-        if far.mean() < LEAST_LEFT_OUT:
+        size, terms = np.dtype(self.dtype).itemsize, terms_of(self.data.kernel, self.data.features(self.dtype))
+        copied, spared = terms * size + PROGRAM_BYTES, self._most()[0] * size
+        share = far.mean()
+        if share < LEAST_LEFT_OUT or share * spared < WORTH_COPIES * (1.0 - share) * copied:
             return landmarks
         kept = self.kept = np.flatnonzero(~far)
         self.beta = self.beta[kept] if len(self.beta) else self.beta
