@@ -21,6 +21,7 @@ from scipy import linalg
 
 from mercer.erm.sums import EPS, Curved, SmoothSum, zero_of
 from mercer.erm.truncated_newton import INDEFINITE, PATIENCE, ROUNDING, NewtonResult
+from mercer.gram.low_rank import whole_cholesky
 from mercer.gram.products import StoredMatrix
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock
@@ -42,14 +43,12 @@ class Factor:
     @classmethod
     def of(cls, gram: StoredMatrix) -> Factor | None:
         """The pivoted Cholesky factor of K; None if K is indefinite."""
-        factored, order, rank, _ = linalg.lapack.dpstrf(gram.K.T, lower=1)
-        L = np.empty((gram.n, rank))
-        L[order - 1] = np.tril(factored)[:, :rank]
+        L, pivots = whole_cholesky(gram.K)
         rest = L @ L.T
         rest -= gram.K
         if np.abs(rest).max(initial=0.0) > INDEFINITE * float(np.abs(gram.diagonal).max(initial=0.0)):
             return None
-        return cls(L, order[:rank] - 1)
+        return cls(L, pivots)
 
     def coefficients(self, w: Vector, G: Vector) -> Vector:
         """β with L'β = w: near −G, or of the pivots only if these coefficients are smaller, so that Kβ rounds less."""

@@ -23,7 +23,7 @@ from mercer.gram.operator import Data, GramOperator, check_finite, symmetric_pro
 from mercer.kernels.features import Features, Matrix, Vector
 from mercer.problems.clock import Clock
 from mercer.problems.solution import Options
-from mercer.ridge.factor import StoppedError, Woodbury, cholesky_in_place, solve_with
+from mercer.ridge.factor import StoppedError, Woodbury, cholesky_in_place, restore_upper, solve_with
 
 EPS = float(np.finfo(np.float64).eps)
 # products with K for one system that cost as much as a factor of low rank, and as a whole one in float32 (measured: 30
@@ -121,7 +121,7 @@ class StoredSystem:
                 A = self._single.array.reshape(K.shape)
                 np.copyto(A, K.T)
             else:
-                self._restore()
+                restore_upper(K)
             A[np.diag_indices_from(A)] = self.diagonal + np.maximum(D, DOUBLE_SHARE * len(K) * self.norm)
             try:
                 if cholesky_in_place(A, self.n_threads, clock) and np.isfinite(A.diagonal()).all():
@@ -130,15 +130,6 @@ class StoredSystem:
                 break
         np.fill_diagonal(K, self.diagonal)
         return None
-
-    def _restore(self) -> None:
-        """Copy the lower triangle of K over the factor in the upper one."""
-        K, size = self.gram.K, 512
-        for top in range(0, len(K), size):
-            part = slice(top, top + size)
-            K[:top, part] = K[part, :top].T
-            lower = np.tril(K[part, part], -1)
-            K[part, part] = lower + lower.T
 
 
 class TiledSystem:

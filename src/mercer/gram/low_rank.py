@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from mercer._compiled.blas import one_blas_thread
 from mercer.gram.operator import GramOperator
 from mercer.kernels.features import Matrix, Vector
 
@@ -31,6 +32,15 @@ class LowRank(NamedTuple):
     pivots: Vector
     rest: float
     exact: bool
+
+
+def whole_cholesky(K: Matrix) -> tuple[Matrix, Vector]:
+    """(L, pivots) with LL' = K up to rounding, of a stored K: a column for each rank; L[pivots] is lower triangular."""
+    with one_blas_thread():
+        factored, order, rank, _ = linalg.lapack.dpstrf(K.T, lower=1)
+    L = np.empty((len(K), rank))
+    L[order - 1] = np.tril(factored)[:, :rank]
+    return L, order[:rank] - 1
 
 
 def pivoted_cholesky(

@@ -129,3 +129,29 @@ def derivative_sums(
     with one_blas_thread():  # in each of our threads
         run_tasks(one, len(tiles), n_threads)
     return 2.0 * parts.sum(axis=0)
+
+
+def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> str:
+    """The message for K + alpha without Cholesky factor: scikit-learn's words, then the cause and the remedy."""
+    features = kernel.prepare(evidence.samples)
+    last = features.take(np.array([order - 1]))
+    row = kernel.block(last, features.take(np.arange(order)))[0].astype(np.float64)
+    diagonal = kernel.diagonal(features)
+    message = (
+        f"The kernel, {name}, is not returning a positive definite matrix. Try gradually increasing the 'alpha' "
+        "parameter of your GaussianProcessRegressor estimator."
+    )
+    if not (np.all(np.isfinite(row)) and np.all(np.isfinite(diagonal))):
+        return f"{message} It has values that are NaN or infinite: scale the samples, or bound the kernel's parameters."
+    if row[-1] <= 0:
+        return f"{message} Here k(x, x) is {row[-1]:g} for sample {order - 1}: a covariance has k(x, x) > 0."
+    least = len(diagonal) * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
+    twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
+    if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):
+        what = f"the kernel does not distinguish samples {twin} and {order - 1}"
+    else:
+        what = f"sample {order - 1} is a linear combination of earlier samples in feature space, up to rounding"
+    return (
+        f"{message} Here {what}, and alpha is {float(np.max(evidence.variances)):g}: use at least {least:.1g}, or "
+        "add White(noise) to the kernel to learn the noise."
+    )

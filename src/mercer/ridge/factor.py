@@ -17,6 +17,8 @@ BLOCK = 256
 SHARED_FROM = 2048
 # up to this size LAPACK's factorisation, which cannot be interrupted, takes a few seconds at most
 WHOLE_UP_TO = 8192
+# rows that are mirrored at a time
+MIRRORED = 512
 
 
 class StoppedError(Exception):
@@ -34,6 +36,15 @@ def cholesky_in_place(A: Matrix, n_threads: int, clock: Clock) -> bool:
         _, info = potrf(A.T, lower=1, overwrite_a=1, clean=0)
         return bool(info == 0)
     return cholesky_by_blocks(A, n_threads, clock)
+
+
+def restore_upper(K: Matrix) -> None:
+    """Copy the lower triangle of K over the factor in the upper one. The diagonal becomes 0."""
+    for top in range(0, len(K), MIRRORED):
+        part = slice(top, top + MIRRORED)
+        K[:top, part] = K[part, :top].T
+        lower = np.tril(K[part, part], -1)
+        K[part, part] = lower + lower.T
 
 
 def cholesky_by_blocks(A: Matrix, n_threads: int, clock: Clock) -> bool:

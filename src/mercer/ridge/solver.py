@@ -33,7 +33,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem
 from mercer.problems.solution import NOT_PSD, Certificate, Options, Solution, Status, TracePoint, certificate
 from mercer.ridge.conjugate_gradients import Converged, IndefiniteError, Linear, conjugate_gradients
-from mercer.ridge.factor import StoppedError, Woodbury, cholesky_in_place, solve_with, symmetric
+from mercer.ridge.factor import StoppedError, Woodbury, cholesky_in_place, restore_upper, solve_with, symmetric
 from mercer.ridge.reduction import Reduction
 
 EPS = float(np.finfo(np.float64).eps)
@@ -55,8 +55,6 @@ RANK_SHARE = 0.25
 SPEED = 1e10
 # a residual larger than this, relative to the targets, is not accepted as rounding
 ROUNDED = 1e-6
-# rows that are mirrored at a time
-MIRRORED = 512
 # up to this many columns, a product per column with half of the symmetric matrix; more share one with the whole matrix
 BY_COLUMN = 2
 
@@ -182,11 +180,7 @@ class _Stored:
         if not self._has_factor:
             return
         self._has_factor = False
-        for top in range(0, len(self.K), MIRRORED):
-            part = slice(top, top + MIRRORED)
-            self.K[:top, part] = self.K[part, :top].T
-            lower = np.tril(self.K[part, part], -1)
-            self.K[part, part] = lower + lower.T
+        restore_upper(self.K)
         self.K[np.diag_indices_from(self.K)] = self.diagonal
 
     def solve(self, B: Matrix, alpha: float, intercept: bool, clock: Clock) -> tuple[Matrix, Converged, Vector | None]:

@@ -59,7 +59,7 @@ class LeftOutProblem:
             return found.beta, found.F, float(found.thresholds.sum())
         run = DenseRun(self.K, problem.qp, problem.start() if start is None else start, self.options, self.clock)
         self.stalled += [1] if run.run(self.options.tol) is Status.STALLED else []
-        beta = at_bounds(problem.qp, run.beta)
+        beta = settled_at_bounds(problem.qp, run.beta)
         return beta, run.F, float(survey(problem.qp, beta, run.F).thresholds.sum())
 
     def _to_optimum_of_face(self) -> None:
@@ -68,8 +68,8 @@ class LeftOutProblem:
         if self.K is None or qp.sample is not None:
             return
         beta = self.beta.copy()
-        polish(self.K, qp, beta, is_free(qp, beta), FACES)
-        beta = at_bounds(qp, beta)
+        polish(self.K, qp, beta, is_strictly_inside(qp, beta), FACES)
+        beta = settled_at_bounds(qp, beta)
         self.accept(beta, self.K @ beta)
 
     def accept(self, beta: Vector, F: Vector) -> None:
@@ -100,7 +100,7 @@ class LeftOutProblem:
     @cached_property
     def free(self) -> Vector:
         """Indices of the support vectors strictly inside their box."""
-        return np.flatnonzero(is_free(self.problem.qp, self.beta))
+        return np.flatnonzero(is_strictly_inside(self.problem.qp, self.beta))
 
     @cached_property
     def inverse(self) -> Matrix:
@@ -211,12 +211,12 @@ class LeftOutProblem:
         return np.asarray(2.0 * alpha * radius + slack >= 1.0)
 
 
-def is_free(qp: BoxQP, beta: Vector) -> NDArray[np.bool_]:
+def is_strictly_inside(qp: BoxQP, beta: Vector) -> NDArray[np.bool_]:
     """Which coefficients are strictly inside their box, and not 0."""
     return np.asarray((beta != 0) & (beta > qp.lower) & (beta < qp.upper))
 
 
-def at_bounds(qp: BoxQP, beta: Vector) -> Vector:
+def settled_at_bounds(qp: BoxQP, beta: Vector) -> Vector:
     """Set coefficients that are within rounding of a bound, or of 0, exactly to it; else they would count as free."""
     width = qp.upper - qp.lower
     near_bound = np.where(np.isfinite(width), AT_BOUND * width, 0.0)

@@ -17,13 +17,13 @@ from mercer.erm.kernel_matrix import check_room
 from mercer.estimators.certification.kernel_machines import training_data
 from mercer.estimators.fitted_models import codes_of, different_classes
 from mercer.estimators.least_squares.one_vs_rest import label_columns
+from mercer.estimators.manifold.laplacian_svc import is_labelled
 from mercer.estimators.manifold.neighbour_graph import deformation, neighbour_graph, normalised_laplacian
 from mercer.losses import Hinge
 from mercer.problems.dual import DualProblem, feasible_start
 from mercer.problems.solution import Certificate, certificate, combine, with_dual
 from mercer.validation import class_weights, thread_count, validate_weights
 
-UNLABELLED = -1
 # a β = α + s LᵖF closer to its bound than this share of C is at the bound
 ROUNDING = 1e-9
 
@@ -33,8 +33,7 @@ def certify_laplacian(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Cer
     data, labels = training_data(estimator, X), np.asarray(y)
     weight = validate_weights(sample_weight, data.n, X)
     used = np.flatnonzero(weight > 0)
-    known = np.array([labels.dtype.kind in "SU" or label != UNLABELLED for label in labels[used]], dtype=bool)
-    labelled = np.flatnonzero(known)
+    labelled = np.flatnonzero(is_labelled(labels[used]))
     codes = codes_of(estimator, labels[used[labelled]])
     if len(np.unique(codes)) < 2:
         raise different_classes(len(estimator.classes_), len(np.unique(codes)))

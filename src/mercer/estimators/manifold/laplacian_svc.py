@@ -127,8 +127,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
 
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
         labels = np.asarray(y)
-        texts = labels.dtype.kind in "SU"  # texts are all labelled, and may be objects that mix with -1
-        known = np.array([texts or label != UNLABELLED for label in labels], dtype=bool)
+        known = is_labelled(labels)
         if not (known & (weight > 0)).any():
             raise InvalidInputError(
                 "y has no labelled sample with positive weight: -1 means unlabelled. Label at least one sample of each "
@@ -172,3 +171,9 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
         self._publish_expansion(data, used, found, beta, F, intercept, several)
         self.transduction_, self.labelled_ = self.classes_[np.zeros(data.n, np.intp)], used[labelled]
         self.transduction_[used] = self.classes_[predicted_codes(F + intercept)]
+
+
+def is_labelled(labels: Vector) -> Vector:
+    """Which labels are not -1. Texts are all labelled; objects may mix texts with -1."""
+    texts = labels.dtype.kind in "SU"
+    return np.array([texts or label != UNLABELLED for label in labels], dtype=bool)

@@ -27,7 +27,7 @@ from mercer.losses.base import Published
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
 from mercer.problems.solution import Options
-from mercer.selection.left_out_problem import LeftOutProblem, at_bounds
+from mercer.selection.left_out_problem import LeftOutProblem, settled_at_bounds
 from mercer.svm.batch import class_pairs
 from mercer.validation import call_kernel, thread_count, validate_samples
 
@@ -200,7 +200,7 @@ class _NuChanges(_Changes):
                 continue
             left = p.left(int(index[k]))
             # a variable that meets its bound determines no threshold
-            own, own_F = at_bounds(left.qp, beta[:, k]), np.ascontiguousarray(F[:, k])
+            own, own_F = settled_at_bounds(left.qp, beta[:, k]), np.ascontiguousarray(F[:, k])
             found = survey(left.qp, own, own_F)
             rounding = FEASIBLE * max(1.0, float(np.abs(own).max(initial=0.0)))
             self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= rounding

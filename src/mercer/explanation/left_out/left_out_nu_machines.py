@@ -21,7 +21,13 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
 from mercer.problems.face import polish
 from mercer.problems.solution import Options
-from mercer.selection.left_out_problem import FACES, SMALLEST_PIVOT, LeftOutProblem, at_bounds, is_free
+from mercer.selection.left_out_problem import (
+    FACES,
+    SMALLEST_PIVOT,
+    LeftOutProblem,
+    is_strictly_inside,
+    settled_at_bounds,
+)
 
 
 class LeftOutNuProblem(LeftOutProblem):
@@ -42,8 +48,8 @@ class LeftOutNuProblem(LeftOutProblem):
             super()._to_optimum_of_face()
             return
         beta = self.beta.copy()
-        polish(self.K[np.ix_(qp.sample, qp.sample)], qp, beta, is_free(qp, beta), FACES)
-        beta = at_bounds(qp, beta)
+        polish(self.K[np.ix_(qp.sample, qp.sample)], qp, beta, is_strictly_inside(qp, beta), FACES)
+        beta = settled_at_bounds(qp, beta)
         self.accept(beta, self.K @ qp.at_samples(beta, len(self.rows)))
 
     @property

@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpstrf
 from scipy.optimize import nnls
 
 from mercer._compiled.blas import one_blas_thread
+from mercer.gram.low_rank import whole_cholesky
 from mercer.kernels.features import Matrix, Vector
 
 EPS = float(np.finfo(np.float64).eps)
@@ -99,12 +99,8 @@ def largest_margin(X: Any, y: Vector, intercept: bool) -> Iterator[Candidate]:
 
 def matrix_features(K: Matrix) -> Matrix:
     """L with LL' = K up to rounding, by pivoted Cholesky: a row for each sample, a column for each rank of K."""
-    n = len(K)
-    with one_blas_thread():
-        factor, pivots, rank, _ = dpstrf(K, lower=1)
-    L = np.zeros((n, max(int(rank), 1)))
-    L[pivots - 1, :rank] = np.tril(factor)[:, :rank]
-    return L
+    L, _ = whole_cholesky(K)
+    return L if L.shape[1] else np.zeros((len(K), 1))
 
 
 def row_coefficients(X: Any, normal: Vector) -> Vector:
