@@ -29,7 +29,9 @@ def to_plane(studio, count):
     button = studio.page.get_by_role("button", name="show on the plane")
     button.wait_for(timeout=1000 * PATIENCE)
     button.click()
-    studio.wait(f"mercerStudio.store.state.points.length === {count}")
+    # the page begins with points of its own, perhaps as many as the table has
+    studio.page.get_by_text(f"{count} rows are on the plane.").wait_for(timeout=1000 * PATIENCE)
+    assert len(studio.state["points"]) == count
     return studio.settle()
 
 
