@@ -138,6 +138,15 @@ def test_dark_and_light(open_studio):
     assert page.get_attribute(".mercer-studio", "data-theme") == "light"
 
 
+def test_the_theme_of_a_notebook(open_studio):
+    """In JupyterLab, which names its theme in an attribute of the body, the theme follows it."""
+    studio = open_studio(TWO)
+    for light in ("false", "true"):
+        studio.page.evaluate("light => { document.body.dataset.jpThemeLight = light; }", light)
+        theme = "light" if light == "true" else "dark"
+        studio.wait(f"document.querySelector('.mercer-studio').dataset.theme === '{theme}'")
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_has_contrast(open_studio, dark):
     """Text colours have a contrast of at least 4.5 to 1 on the papers they stand on."""

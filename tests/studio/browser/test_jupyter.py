@@ -141,5 +141,12 @@ def test_the_widget_works_in_jupyterlab(lab_address, chromium):
 
     notebook.run(CHANGE)
     notebook.wait(lambda: notebook.points() == 5, "the page shows the points set in Python")
+
+    theme = page.locator(".mercer-studio")
+    assert theme.get_attribute("data-theme") == "light"
+    page.get_by_text("Settings", exact=True).first.click()
+    page.get_by_text("Theme", exact=True).hover()
+    page.get_by_text("JupyterLab Dark", exact=True).click()
+    notebook.wait(lambda: theme.get_attribute("data-theme") == "dark", "the widget follows the theme of JupyterLab")
     assert errors == []
     context.close()

@@ -48,7 +48,9 @@ export function buildHeader(actions) {
     theme.title = dark() ? "Switch to the light theme" : "Switch to the dark theme";
     actions.theme(dark());
   }
-  system.addEventListener("change", () => chosen === null && apply());
+  const follow = () => chosen === null && apply();
+  system.addEventListener("change", follow);
+  new MutationObserver(follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
 
   const element = html(
     "header",
