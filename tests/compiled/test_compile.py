@@ -350,3 +350,19 @@ class TestParts:
         assert theirs(2).tolist() == [0, 0, 7]
         with pytest.raises(ValueError, match="negative dimensions"):
             theirs(-3)
+
+    def test_compact_code_is_shorter(self):
+        """``compact=True`` reaches LLVM, which then writes a loop once instead of several times."""
+        source = "def {name}(values):\n    for i in range(values.shape[0]):\n        values[i] += 1.0\n"
+        length = {}
+        for compact in (False, True):
+            made = {}
+            exec(source.format(name=f"count_{compact}"), {"__name__": "mercer.made"}, made)
+            fresh = compiling.compiled(compact=compact)(made[f"count_{compact}"])
+            fresh._cache = NullCache()
+            values = np.zeros(3, np.float32)
+            fresh(values)
+            assert values.tolist() == [1, 1, 1]
+            (code,) = fresh.inspect_llvm().values()
+            length[compact] = len(code)
+        assert length[True] < 0.8 * length[False], length

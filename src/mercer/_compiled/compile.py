@@ -33,14 +33,19 @@ GARBAGE_FROM = 50_000
 WIDE_FRAME = 66_000
 # functions that the first fit of an estimator compiles, and the width of the line that says so
 FIRST_FIT, LINE = "5 to 35", 100
+# LLVM functions that are compact: their names begin with one of these. At first numba's wrappers and array constructors
+_compact = {"_ZN7cpython", "cfunc._Z", "_ZN5numba2np8arrayobj"}
 
 
-def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def compiled(
+    fast: bool = False, inline: bool = False, merged: bool = False, compact: bool = False
+) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function of arrays and scalars; ``fast`` allows LLVM to reorder sums.
 
     ``inline`` inlines it into its callers before type inference, ``merged`` in LLVM: a call costs more than a small
-    loop, since each array is passed as seven numbers. A function whose name begins with an underscore is called by
-    compiled code only.
+    loop, since each array is passed as seven numbers. ``compact`` asks LLVM for short code, which is compiled in less
+    time: for functions that choose, branch and call other loops. A function whose name begins with an underscore is
+    called by compiled code only.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     if fast:
@@ -51,6 +56,8 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
         options["forceinline"] = True
 
     def decorate(function: Callable[..., Any]) -> Any:
+        if compact:
+            _compact.add(_symbol_prefix(function))
         if function.__name__.startswith("_"):  # called by compiled code only
             return _part_of(function, options)
         entry = numba.njit(**options)(function)
@@ -59,6 +66,12 @@ def compiled(fast: bool = False, inline: bool = False, merged: bool = False) -> 
         return entry
 
     return decorate
+
+
+def _symbol_prefix(function: Callable[..., Any]) -> str:
+    """How the names of the LLVM functions that numba makes of this function begin."""
+    parts = f"{function.__module__}.{function.__qualname__}".split(".")
+    return "_ZN" + "".join(f"{len(part)}{part}" for part in parts) + "B"
 
 
 # ---- functions that compiled code calls ------------------------------------------------------------------------------
@@ -158,6 +171,10 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
+        prefixes = tuple(_compact)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.name.startswith(prefixes):
+                function.add_function_attribute("optsize")
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 

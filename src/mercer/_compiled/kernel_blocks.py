@@ -46,7 +46,7 @@ def call_block(typingctx, block, term, phi, params, A, a_norms, panels, b_norms,
     return types.none(whole, whole, whole, params, A, a_norms, panels, b_norms, whole, whole, out), emit_call
 
 
-@compiled()
+@compiled(compact=True)
 def fill_block(formula, A, a_norms, panels, b_norms, start, stop, out):
     """`tiles.dense_block` for a formula; out is in C order."""
     block, term, phi, params = formula

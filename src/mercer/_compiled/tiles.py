@@ -92,7 +92,7 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
     block(term, phi, params, A, a_norms, panels, b_norms, start, stop, out)
 
 
-@compiled()
+@compiled(compact=True)
 def mapped_block(term, phi, params, A, a_norms, panels, b_norms, start, stop, out):
     """`dense_block` for any term and any map (`map_address`): a tile of sums in memory, then the map, row by row."""
     m, d = A.shape
@@ -455,7 +455,7 @@ gaussian_tile_dot = _gaussian_tile("dot")
 gaussian_tile_sq = _gaussian_tile("sq")
 
 
-@compiled()
+@compiled(compact=True)
 def _fill(products, factor, rows, begin, end, norms, panels, first, last, b_norms, b_first, out, out_row, out_col):
     """Write the values of rows begin:end (whole tiles) with the panels first:last to out[out_row:, out_col:]."""
     width = panels.shape[2]
@@ -469,7 +469,7 @@ def _fill(products, factor, rows, begin, end, norms, panels, first, last, b_norm
                 gaussian_tile_sq(factor, rows, r, norms, panels, p, b_norms, b_first + j, out, i, out_col + j)
 
 
-@compiled()
+@compiled(compact=True)
 def _copy(values, height, count, out, top, left):
     """Copy values[:height, :count] to out[top:, left:]."""
     for r in range(height):
@@ -477,7 +477,7 @@ def _copy(values, height, count, out, top, left):
             out[top + r, left + j] = values[r, j]
 
 
-@compiled()
+@compiled(compact=True)
 def gaussian_block(term, _, params, A, a_norms, panels, b_norms, start, stop, out):
     """`dense_block` of a Gaussian kernel: the map is applied to sums that are still in registers.
 

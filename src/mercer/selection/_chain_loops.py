@@ -163,7 +163,7 @@ def _start_at_bounds(K, program, n_groups, null, train_ranges, beta, F, reals, r
                 F[j] = 0.0
 
 
-@compiled()
+@compiled(compact=True)
 def solve_chain(
     K, sample, group, linear, l1, ridge, lower, upper, null, train_ranges, test_ranges, beta, F, test_beta, tol, newton,
     max_rounds, state, space, numbers, reals, test, values, groups, totals,

@@ -96,7 +96,7 @@ def _list_previous(program, beta, members, previous):
     return n_free
 
 
-@compiled()
+@compiled(compact=True)
 def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, space):
     """Solve a program from a feasible beta, in at most ``max_rounds`` rounds: (how it ended, rounds, steps).
 

@@ -58,7 +58,7 @@ def _copy_samples(X, norms, index, rows, row_norms):
         row_norms[t] = norms[index[t]]
 
 
-@compiled()
+@compiled(compact=True)
 def _cross_values(formula, a, index_a, b, index_b):
     """The kernel values of some samples of class a with some of class b, and their transpose."""
     d, width = a.X.shape[1], a.panels.shape[2]
@@ -154,7 +154,7 @@ def _update_F(formula, a, b, index, change, slots, used, cross_rows, F_a, F_b):
     return count
 
 
-@compiled()
+@compiled(compact=True)
 def read_lazy(pair, members, new_places, block):
     """Write the kernel values of the members at these places with all members into their rows of the block."""
     first, second, slots, lists = pair.first, pair.second, pair.slots, pair.lists
@@ -187,7 +187,7 @@ def read_lazy(pair, members, new_places, block):
             )  # fmt: skip
 
 
-@compiled()
+@compiled(compact=True)
 def add_lazy(pair, moved, change, F):
     """Add the change of beta of the samples that moved to F; whether few enough cross rows are stored to go on."""
     first, second, index, part = pair.first, pair.second, pair.numbers[1], pair.change

@@ -144,7 +144,7 @@ def _take_highest(bins, count, chosen, n_chosen, histogram):
     return n_chosen
 
 
-@compiled()
+@compiled(compact=True)
 def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size, always):
     """The next working set: up to n_new of the worst violators of all groups, then members of the previous set.
 
@@ -302,7 +302,7 @@ def by_group(chosen, group):
     return ordered
 
 
-@compiled()
+@compiled(compact=True)
 def form_working_set(
     up, low, program, extremes, previous, n_new, size, null, place, layout, m, block, new_places,
 ):  # fmt: skip
@@ -335,7 +335,7 @@ def form_working_set(
     return chosen, m, n_added, count
 
 
-@compiled()
+@compiled(compact=True)
 def solve_working_set(
     layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, change
 ):  # fmt: skip

@@ -25,7 +25,7 @@ def _take_rows(X, index, chosen, count, rows, norms):
         norms[t] = total
 
 
-@compiled()
+@compiled(compact=True)
 def exact_values(
     formula, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
 ):  # fmt: skip
