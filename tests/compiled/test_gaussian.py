@@ -5,7 +5,7 @@ import pytest
 
 from mercer._compiled.kernel_maps import EXPONENTIAL, map_address
 from mercer._compiled.register_tiles import ROWS, lanes
-from mercer._compiled.tiles import DOT, SQUARE, dense_block, mapped_block
+from mercer._compiled.tiles import DOT, SQUARE, dense_block, mapped_block, sums_address
 from mercer.kernels.features import VectorFeatures
 
 # relative error of the exponential alone
@@ -45,7 +45,7 @@ def gaussian(term, gamma, A, B, out=None, start=0, compute=dense_block):
 
 def by_passes(term, code, params, *arguments):
     """`dense_block` by a tile of sums in memory and a map."""
-    mapped_block(term, map_address(code, params.dtype), params, *arguments)
+    mapped_block(sums_address(term, params.dtype), map_address(code, params.dtype), params, *arguments)
 
 
 def reference(gamma, A, B):

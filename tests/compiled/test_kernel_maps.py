@@ -6,7 +6,16 @@ import scipy.sparse as sp
 from tests.compiled.test_tiles import TERMS, nonnegative, panels_of
 
 from mercer._compiled import kernel_maps as maps
-from mercer._compiled.tiles import CHI2, DOT, L1, SQUARE, add_sparse_product, gaussian_block, mapped_block
+from mercer._compiled.tiles import (
+    CHI2,
+    DOT,
+    L1,
+    SQUARE,
+    add_sparse_product,
+    gaussian_block,
+    mapped_block,
+    sums_address,
+)
 
 GAMMA, CONSTANT = 0.4, 1.5
 # sums over features → kernel values; the rational map has the exponent CONSTANT
@@ -118,7 +127,8 @@ def test_gaussian_and_mapped_blocks(dtype, products, m, n, d):
     params, term = parameters(maps.EXPONENTIAL, dtype, products), DOT if products else SQUARE
     gaussian_block(term, 0, params, A, norms[0], panels, norms[1], 0, len(panels), found)
     exponential = maps.map_address(maps.EXPONENTIAL, np.dtype(dtype))
-    mapped_block(term, exponential, params, A, norms[0], panels, norms[1], 0, len(panels), same)
+    sums = sums_address(term, np.dtype(dtype))
+    mapped_block(sums, exponential, params, A, norms[0], panels, norms[1], 0, len(panels), same)
     for values in (found, same):
         np.testing.assert_allclose(values, np.exp(-GAMMA * squares), rtol=40 * ERROR[dtype])
 

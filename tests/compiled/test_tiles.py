@@ -16,8 +16,13 @@ from mercer._compiled.tiles import (
     absolute_sums,
     add_block_product,
     add_rows_product,
+    chi2_sums,
     dense_block,
+    distance_sums,
+    dot_sums,
+    min_sums,
     sparse_block,
+    square_sums,
     squared_norms,
 )
 from mercer.kernels import Chi2, Gaussian, Laplacian, Linear, Min, Polynomial, Sigmoid
@@ -68,6 +73,21 @@ def test_dense_sums_of_any_size(term, dtype):
         np.testing.assert_allclose(out, reference(term, A, B), rtol=0, atol=d * EPSILON[dtype])
         out[...] = 7.0
         assert np.all(around == 7.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("term", "loop"),
+    [(DOT, dot_sums), (SQUARE, square_sums), (L1, distance_sums), (MIN, min_sums), (CHI2, chi2_sums)],
+)
+def test_sums_of_some_panels(term, loop, dtype):
+    """The loop of a term, for two of the three panels."""
+    rng = np.random.default_rng(4)
+    width = panels_of(np.zeros((1, 1), dtype)).shape[2]
+    A, B = nonnegative(rng, (2 * ROWS, 7), dtype, 0.8), nonnegative(rng, (3 * width, 7), dtype, 0.8)
+    sums = np.empty((2 * ROWS, 2 * width), dtype)
+    loop(A, panels_of(B), 1, 3, sums)
+    np.testing.assert_allclose(sums, reference(term, A, B[width:]), rtol=0, atol=7 * EPSILON[dtype])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

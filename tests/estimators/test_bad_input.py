@@ -300,7 +300,7 @@ class TestMatrices:
             "diagonal."
         )
 
-    @pytest.mark.parametrize("n", [60, 450, 2000])
+    @pytest.mark.parametrize("n", [60, 450, 600, 2000])
     @pytest.mark.parametrize("gamma", ["auto", 7.4])
     def test_sigmoid_without_bounds(self, n, gamma):
         """Whether it is solved on the whole matrix or by rows, what runs away is an error, not a model of 1e160."""

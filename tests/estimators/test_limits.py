@@ -204,7 +204,7 @@ PROGRAMS = {
 class TestInterrupts:
     def test_the_first_one_ends_the_fit(self, ctrl_c):
         """After Ctrl-C there is a usable model, and a warning."""
-        X, y = noise()
+        X, y = noise(1000)
         before = signal.getsignal(signal.SIGINT)
         ctrl_c(0.3)
         with pytest.warns(ConvergenceWarning) as found:
@@ -217,7 +217,7 @@ class TestInterrupts:
 
     def test_pairs_side_by_side(self, ctrl_c):
         """Also where pairs of classes are solved on several threads."""
-        X, _ = noise()
+        X, _ = noise(2000)
         y = np.random.default_rng(1).integers(0, 4, len(X))
         ctrl_c(0.3)
         with pytest.warns(ConvergenceWarning, match="interrupted"):

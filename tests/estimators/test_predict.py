@@ -134,7 +134,7 @@ def test_bound_of_the_float32_error(estimator, store, shift):
     X = store(X + shift)
     model = fitted(estimator, X[:600], y[:600])
     coef = model._dual_coef_.toarray() if sp.issparse(model._dual_coef_) else model._dual_coef_
-    bound = model._support._single_error(coef)
+    bound = model._support._single_error(coef, X.shape[0])
     if bound is None:
         assert shift == 300.0
         return

@@ -180,7 +180,7 @@ def test_not_for_everything(loss, options, reason):
 
 def test_joined_matrices_are_not_for_everything():
     """Not for digits that float32 does not have, nor for more memory than there is."""
-    X, members, _ = blobs(n=1000)
+    X, members, _ = blobs(n=1500)
     data = Data(Gaussian(0.1), X, len(X))
     assert planned(data, members, Hinge(), Options()) == "class blocks"
     for options in (Options(precision="float64"), Options(tol=1e-4), Options(budget=1000)):

@@ -13,11 +13,14 @@ from numba.extending import intrinsic
 from mercer._compiled.compile import compiled
 from mercer._compiled.kernel_maps import map_address
 from mercer._compiled.pointers import address_of, emit_call, vectors
-from mercer._compiled.tiles import gaussian_block, is_gaussian, mapped_block
+from mercer._compiled.tiles import gaussian_block, is_gaussian, mapped_block, sums_address
 
 
 class Formula(NamedTuple):
-    """A kernel as compiled code takes it: the address of the loop of a block, and the first arguments of this loop."""
+    """A kernel as compiled code takes it: the address of the loop of a block, and the first arguments of this loop.
+
+    ``term`` is the code of a Gaussian kernel's term, or the address of the loop that sums it for any other kernel.
+    """
 
     block: Any
     term: Any
@@ -28,8 +31,8 @@ class Formula(NamedTuple):
 def formula_of(term: int, code: int, params: Any) -> Formula:
     """The formula of a kernel (see `tiles.dense_block`); params has the dtype of the samples."""
     gaussian = is_gaussian(term, code, params)
-    phi = 0 if gaussian else map_address(code, params.dtype)
-    return Formula(_block_address(params.dtype, gaussian), term, phi, params)
+    sums, phi = (term, 0) if gaussian else (sums_address(term, params.dtype), map_address(code, params.dtype))
+    return Formula(_block_address(params.dtype, gaussian), sums, phi, params)
 
 
 @lru_cache

@@ -5,6 +5,9 @@ samples are compared with a few rows that are expanded to a dense matrix of feat
 meets all rows in one vector. In both cases the sums of a tile stay in cache until phi has been applied.
 """
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -15,6 +18,7 @@ from mercer._compiled.compile import compiled
 from mercer._compiled.exp import emit_exp
 from mercer._compiled.extrema import larger
 from mercer._compiled.kernel_maps import EXPONENTIAL, apply_map, map_address
+from mercer._compiled.pointers import address_of, emit_call, vectors
 from mercer._compiled.register_tiles import (
     ROWS,
     SPARSE_ROWS_BYTES,
@@ -58,23 +62,66 @@ def _pack(X, panels):
                     panels[p, k, c] = 0
 
 
+# Loops for each term, called by address: a fit compiles that of its kernel. A has a multiple of ROWS rows.
+
+
 @compiled()
-def _sums(term, A, panels, first, last, sums):
-    """sums = sums over features of all rows of A (a multiple of ROWS) with the panels first:last."""
+def dot_sums(A, panels, first, last, sums):
+    """sums = inner products of the rows of A and the samples in the panels first:last."""
     width = panels.shape[2]
     for p in range(first, last):
-        column = (p - first) * width
         for r in range(0, A.shape[0], ROWS):
-            if term == DOT:
-                register_tile_dot(A, r, panels, p, sums, r, column)
-            elif term == SQUARE:
-                register_tile_sq(A, r, panels, p, sums, r, column)
-            elif term == L1:
-                register_tile_l1(A, r, panels, p, sums, r, column)
-            elif term == MIN:
-                register_tile_min(A, r, panels, p, sums, r, column)
-            else:
-                register_tile_chi2(A, r, panels, p, sums, r, column)
+            register_tile_dot(A, r, panels, p, sums, r, (p - first) * width)
+
+
+@compiled()
+def square_sums(A, panels, first, last, sums):
+    """sums = squared distances of the rows of A and the samples in the panels first:last."""
+    width = panels.shape[2]
+    for p in range(first, last):
+        for r in range(0, A.shape[0], ROWS):
+            register_tile_sq(A, r, panels, p, sums, r, (p - first) * width)
+
+
+@compiled()
+def distance_sums(A, panels, first, last, sums):
+    """sums = absolute distances of the rows of A and the samples in the panels first:last."""
+    width = panels.shape[2]
+    for p in range(first, last):
+        for r in range(0, A.shape[0], ROWS):
+            register_tile_l1(A, r, panels, p, sums, r, (p - first) * width)
+
+
+@compiled()
+def min_sums(A, panels, first, last, sums):
+    """sums = sums of minima of the rows of A and the samples in the panels first:last."""
+    width = panels.shape[2]
+    for p in range(first, last):
+        for r in range(0, A.shape[0], ROWS):
+            register_tile_min(A, r, panels, p, sums, r, (p - first) * width)
+
+
+@compiled()
+def chi2_sums(A, panels, first, last, sums):
+    """sums = chi-squared distances of the rows of A and the samples in the panels first:last."""
+    width = panels.shape[2]
+    for p in range(first, last):
+        for r in range(0, A.shape[0], ROWS):
+            register_tile_chi2(A, r, panels, p, sums, r, (p - first) * width)
+
+
+SUMS = {DOT: dot_sums, SQUARE: square_sums, L1: distance_sums, MIN: min_sums, CHI2: chi2_sums}
+
+
+@lru_cache
+def sums_address(term: int, dtype: np.dtype[Any]) -> int:
+    """The address of the loop that sums a term over the features of samples of this dtype."""
+    return address_of(SUMS[term], vectors(dtype, 2), vectors(dtype, 3), types.int64, types.int64, vectors(dtype, 2))
+
+
+@intrinsic
+def _call_sums(typingctx, address, A, panels, first, last, sums):
+    return types.none(types.int64, A, panels, types.int64, types.int64, sums), emit_call
 
 
 def is_gaussian(term, code, params):
@@ -88,13 +135,17 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, start, stop, ou
     out has a column for each sample from start*L on, or more; the last panel may be cut short.
     """
     gaussian = is_gaussian(term, code, params) and out.dtype == A.dtype and out.strides[1] == out.itemsize
-    block, phi = (gaussian_block, 0) if gaussian else (mapped_block, map_address(code, A.dtype))
-    block(term, phi, params, A, a_norms, panels, b_norms, start, stop, out)
+    block, sums, phi = (
+        (gaussian_block, term, 0)
+        if gaussian
+        else (mapped_block, sums_address(term, A.dtype), map_address(code, A.dtype))
+    )
+    block(sums, phi, params, A, a_norms, panels, b_norms, start, stop, out)
 
 
-@compiled(compact=True)
-def mapped_block(term, phi, params, A, a_norms, panels, b_norms, start, stop, out):
-    """`dense_block` for any term and any map (`map_address`): a tile of sums in memory, then the map, row by row."""
+@compiled()
+def mapped_block(sum_term, phi, params, A, a_norms, panels, b_norms, start, stop, out):
+    """`dense_block` by a tile of sums in memory (`sums_address`), then the map (`map_address`), row by row."""
     m, d = A.shape
     width = panels.shape[2]
     size = A.itemsize
@@ -117,7 +168,7 @@ def mapped_block(term, phi, params, A, a_norms, panels, b_norms, start, stop, ou
                 rows[r, k] = 0
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            _sums(term, rows[:padded], panels, first, last, sums)
+            _call_sums(sum_term, rows[:padded], panels, first, last, sums)
             left, base = (first - start) * width, first * width
             count = min(last * width, start * width + out.shape[1], b_norms.shape[0]) - base
             for r in range(height):

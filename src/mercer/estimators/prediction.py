@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils import check_random_state
 
+from mercer._compiled.thread_pool import value_nanoseconds
 from mercer.exceptions import InfeasibleNuError
 from mercer.gram.operator import product
 from mercer.kernels import Gaussian, Kernel
@@ -67,7 +68,9 @@ def votes(values: Matrix, n_classes: int) -> Matrix:
 
 # samples prepared at a time
 BATCH = 8192
-# use float32 only if kernel values are wrong by less than this
+# use float32 only for kernel values that take so many nanoseconds: checking it costs more for fewer
+SINGLE_FROM = 2.5e4
+# and if they are wrong by less than this
 LARGEST_ERROR = 1e-3
 # and if squared distances of the size 1/gamma are far from the limits of float32
 SMALLEST_GAMMA = 1e-28
@@ -117,15 +120,15 @@ class SupportVectors:
     def decision(self, X: Any, coef: Matrix, intercept: Vector, n_threads: int, labels_only: bool = False) -> Matrix:
         """The decision values of each sample, one column per problem (one, or one for each pair of classes).
 
-        With ``labels_only`` only the signs have to be right: values are computed in float32, and again in float64 for
-        samples whose sign float32 cannot decide.
+        With ``labels_only`` only the signs have to be right: many values are computed in float32, and again in float64
+        for samples whose sign float32 cannot decide.
         """
         n = count_samples(X)
         out = np.empty((n, len(intercept)))
         out[:] = intercept
         if coef.shape[1] == 0:
             return out
-        doubtful = self._single_error(coef) if labels_only else None
+        doubtful = self._single_error(coef, n) if labels_only else None
         for start in range(0, n, BATCH):
             part = take_samples(X, np.arange(start, min(start + BATCH, n))) if n > BATCH else X
             values = out[start : start + BATCH]
@@ -150,8 +153,8 @@ class SupportVectors:
         ]
         return np.stack(pair_values(parts), axis=1)
 
-    def _single_error(self, coef: Matrix) -> Vector | None:
-        """A bound on the float32 error of each problem's value; None if float32 is too inaccurate.
+    def _single_error(self, coef: Matrix, n: int) -> Vector | None:
+        """A bound on the float32 error of each problem's value; None if it is too large, or not worth it for n samples.
 
         Rounding a sample x by δ changes the value by at most |w| |φ(x) - φ(x + δ)| ≤ |w| √(2γ) |δ|. The exponent of a
         Gaussian kernel has rounding errors from the support vectors, from the sum over features (random, so √d) and
@@ -163,6 +166,8 @@ class SupportVectors:
         with np.errstate(over="ignore"):
             b = self.features(np.float32)
         assert isinstance(b, VectorFeatures)
+        if value_nanoseconds(n * len(b), b.terms) < SINGLE_FROM:
+            return None
         gamma = self.kernel.gamma if isinstance(self.kernel.gamma, float) else 1.0
         if not SMALLEST_GAMMA < gamma < 1.0 / SMALLEST_GAMMA:
             return None

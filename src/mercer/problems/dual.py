@@ -127,7 +127,8 @@ class Survey(NamedTuple):
     @property
     def violation(self) -> float:
         """The largest KKT violation: max(0, m − M) over the groups; max(0, m, −M) without sums; inf if undefined."""
-        return _largest(*(self.m - self.M if len(self.missing) else (self.m[0], -self.M[0])))
+        with np.errstate(over="ignore"):  # a run on an indefinite matrix may diverge: then it is inf
+            return _largest(*(self.m - self.M if len(self.missing) else (self.m[0], -self.M[0])))
 
     @property
     def infeasibility(self) -> float:

@@ -21,7 +21,6 @@ from numba.extending import intrinsic
 from mercer._compiled.cholesky import factorise, room_for, solve
 from mercer._compiled.compile import compiled
 from mercer._compiled.pointers import address_of, emit_call, vectors
-from mercer._compiled.tiles import add_rows_product
 
 # most bounds that one step may meet
 MOST_BOUNDS = 48
@@ -94,7 +93,9 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, ends):
     U, inverse, vectors = np.empty((n_rows, n_columns)), np.empty(n_rows), np.empty((5 + n_groups + MOST_BOUNDS, m))
     d, slope, low, high, change, V = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5:]
     level = float(score[null]) if null >= 0 else 0.0
-    firsts = np.zeros(n_groups + 1, np.int64)  # the first free member of each group
+    firsts = np.empty(n_groups + 1, np.int64)  # the first free member of each group
+    for h in range(n_groups + 1):
+        firsts[h] = 0
     for i in range(m):
         k = free[i]
         line, row = U[i], K[k]
@@ -168,7 +169,8 @@ def newton_step(K, beta, score, lower, upper, l1, ridge, ends):
     K_change = np.empty(n)
     for k in range(n):
         K_change[k] = 0.0
-    add_rows_product(K, free[:m], change, np.int64(0), np.int64(n), K_change)  # literals would compile it again
+    for i in range(m):
+        _add(change[i], K[free[i]], K_change)
     gained, total = 0.0, 0.0
     for i in range(m):
         k = free[i]

@@ -144,7 +144,7 @@ def _take_highest(bins, count, chosen, n_chosen, histogram):
     return n_chosen
 
 
-@compiled(compact=True)
+@compiled()
 def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size, always):
     """The next working set: up to n_new of the worst violators of all groups, then members of the previous set.
 

@@ -38,8 +38,8 @@ FACE_UP_TO = 1500
 
 # ---- storage and precision -------------------------------------------------------------------------------------------
 
-# up to so many variables the matrix is float64: float32 and its verification take as long
-DOUBLE_UP_TO = 400
+# up to so many variables the matrix is float64: float32 and its verification take as long (decision 049)
+DOUBLE_UP_TO = 512
 # up to so many variables SMO runs on the dense matrix; beyond, working sets need fewer kernel values
 DENSE_UP_TO = 1536
 # up to so many variables a run that stalls continues on the dense float64 matrix, with Newton and interior-point steps

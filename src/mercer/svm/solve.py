@@ -200,7 +200,8 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
             rows, run.F[rows] = exact_rows(data, qp, run.beta, run.F, options)
         seen = survey_at(qp, run.beta, run.F, rows)
         found = seen.violation
-        check_finite(found)
+        if status is not Status.UNBOUNDED or np.isnan(found):  # a β that diverges may overflow
+            check_finite(found)
         trace += run.trace
         run.trace = []
         in_single = plan.precision == "float32" and options.precision == "auto"
