@@ -16,7 +16,7 @@ from mercer.problems.solution import Status, TracePoint
 
 Progress = Callable[[TracePoint], bool]
 
-# a second Ctrl-C within so many seconds of one that ended a fit is a KeyboardInterrupt
+# a Ctrl-C within this many seconds after one that ended a fit is a KeyboardInterrupt
 SECOND_PRESS = 5.0
 # modules that fit an estimator and then use it as if it were finished: searches, cross-validation, ensembles,
 # calibration
@@ -123,7 +123,7 @@ class Clock:
         return self.over_in(0.0)
 
     def over_in(self, seconds: float) -> Status | None:
-        """Why the run must end now if its next step or its certificate takes so many seconds; None if it may go on."""
+        """Why the run must end now if its next step or its certificate takes ``seconds``; None if it may go on."""
         if self.stopped:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.left < seconds else None
