@@ -43,7 +43,7 @@ MOST = 0.7
 MU = 1.0
 # at least this many samples per feature are free in every round
 FEWEST = 4
-# if more samples than this share of the free ones were fixed at the wrong end, the share of free samples is doubled
+# if the samples fixed at the wrong end exceed this share of the free ones, the share of free samples is doubled
 MANY = 0.1
 MAX_ROUNDS = 10
 # a given model replaces the random part if its relative gap is at most WARM_UP_TO; then this share of the samples is
