@@ -5,7 +5,7 @@ It is looked for in two places:
 - the package. A wheel ships code for a few *levels* of processors, one file each, generated when it was built;
 - the cache directory of this machine, one file for each function and signature, generated for this very processor.
 
-Code is used only if all loops, numba, llvmlite and Python are those that it was generated with (`stamp`), and shipped
+Code is used only if it was generated from the same loops by the same numba, llvmlite and Python (`stamp`), and shipped
 code only if the processor has all instructions of its level. Everything else is compiled.
 """
 
@@ -296,7 +296,7 @@ def cache_directory() -> str | None:
 
 
 def _readable_directories() -> list[str]:
-    """Where machine code may be found: the cache directory, and those that were filled before they became read-only."""
+    """Where machine code may be found: the cache directory, and directories filled before they became read-only."""
     part = caching._CacheLocator.get_suitable_cache_subpath(__file__)
     given: Any = config.CACHE_DIR  # type: ignore[attr-defined]
     places = [

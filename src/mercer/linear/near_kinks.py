@@ -109,7 +109,7 @@ def _all_samples(run: Run, tol: float, w: Vector, share: float) -> tuple[Vector,
         gap = float(distance @ np.abs(ends[crossed] - beta[crossed]))
         if gap <= tol * abs(path.primal) or run.stopped is not None:
             break
-        # others may cross their kink as far as these did; if many crossed, too few samples were free
+        # samples as near to a kink as these may cross it, too; if many crossed, too few samples were free
         reach = 2.0 * float(distance.mean())
         near = np.flatnonzero(is_usable & (np.abs(np.abs(slope) - qp.l1) <= reach))
         share = max(FEWEST * rows.d / len(usable), 2.0 * share * (len(crossed) > MANY * len(free)))

@@ -287,7 +287,7 @@ class MixtureSolver:
                 ones = linalg.cho_solve(factor, np.ones(len(free)))
                 solved -= np.outer(ones, solved.sum(axis=0)) / ones.sum()
             H += slopes.T @ solved
-        # near η = 0 the free β change with the smallest step: limit the curvature to S/η, that of an upper bound
+        # near η = 0 the free set changes at the smallest step: limit the curvature to S/η, that of an upper bound
         most = np.maximum(value.energies, 0.0) / (value.weights + NEAR_ZERO * value.weights.max())
         own = np.diagonal(H)
         shrink = np.sqrt(np.divide(most, own, out=np.ones(len(own)), where=own > most))

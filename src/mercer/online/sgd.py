@@ -220,7 +220,7 @@ class Run(ABC):
 
     @abstractmethod
     def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
-        """The decision values of all samples, or of those at ``rows``; a row for each problem."""
+        """The decision values of all samples, or of the samples ``rows``; a row for each problem."""
 
     def values_of_last(self, model: Model, n_threads: int = 1) -> Matrix:
         """`values` of ``model(last=True)``, for a run that asks for them after each step."""

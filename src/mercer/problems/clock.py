@@ -42,7 +42,7 @@ class Clock:
 
     In a search, a cross-validation or an ensemble of scikit-learn the first press is a KeyboardInterrupt, so that no
     unfinished model is scored as if it were finished. Pipelines and TransformedTargetRegressor only pass on the user's
-    fit and do not count. The clock does not handle Ctrl-C either if the program has its own handler, or outside the
+    fit and do not count. The clock also leaves Ctrl-C alone if the program has its own handler, and outside the
     main thread.
 
     **Progress.** Solvers call `report` with a `TracePoint` and a function that returns the present state; a true answer
@@ -206,5 +206,5 @@ class WorkClock(Clock):
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline, without those spent on compilation."""
+        """Seconds until the deadline; seconds spent on compilation do not count."""
         return super().left + self._compiling() - self._before

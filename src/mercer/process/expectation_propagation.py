@@ -5,8 +5,8 @@ S = √τ and B = I + SKS the approximate posterior has the covariance Σ = K �
 b = ν − S B⁻¹ S K ν. At a fixed point, a site times the other sites (the cavity) has the same mean and variance
 as the exact term times the cavity.
 
-All sites are updated together (the order of Algorithm 3.5 is one by one, with the same fixed points): then a sweep is
-one factorisation and one inverse, and not n updates of an n × n matrix. Steps are damped when they grow. The evidence
+All sites are updated together (Algorithm 3.5 updates them one by one, with the same fixed points). So a sweep is one
+factorisation and one inverse instead of n updates of an n × n matrix. Steps are damped when they grow. The evidence
 is (3.65), in the form of (3.73) and (3.74); its derivatives at a fixed point are ½ Σ (bb' − S B⁻¹ S)ᵢⱼ ∂Kᵢⱼ
 (Algorithm 5.2).
 """

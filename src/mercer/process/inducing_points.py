@@ -29,7 +29,7 @@ from mercer.gram.operator import GramOperator, prepare_columns
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, span, take_samples
 
-# rows that are computed together, and those of derivatives of the diagonal
+# rows that are computed together, and the same for derivatives of the diagonal
 BLOCK, DIAGONAL = 2048, 64
 # j, as a share of the largest k(z, z): the first with which K_mm has a factor
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)

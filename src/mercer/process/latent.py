@@ -160,7 +160,7 @@ class Covariance:
 
     @property
     def factor_memory(self) -> Matrix:
-        """The memory of the last factor, in rows: what LAPACK wrote to a lower triangle is in the upper one here."""
+        """The memory of the last factor, row-major: LAPACK's lower triangle is the upper one here."""
         assert self._factor is not None
         return self._factor
 

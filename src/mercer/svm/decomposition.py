@@ -213,7 +213,7 @@ class Inactive:
         self.groups.append(InactiveGroup(np.flatnonzero(rest), beta, 0.0))
 
     def reconstruct(self, beta: Vector, F: Vector, anew: bool = False) -> None:
-        """Compute F of all inactive samples for this β; ``anew`` if F was changed from outside. Edits F."""
+        """Compute F of all inactive samples for this β; ``anew`` if the caller changed F. Edits F."""
         for group in self.groups:
             self._update(group.rows, group.then, beta, F, anew)
         self.groups = []
@@ -281,8 +281,8 @@ def _without_smallest(weights: Vector, total: float) -> Vector:
 # FEW_USED of the last new members got a weight, and doubles if more than the share MOST_USED did
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
-# members of the first working set: at beta = 0 all scores are alike, so its choice is blind. The limit doubles each
-# round
+# members of the first working set: at beta = 0 all scores are alike and do not tell which samples matter. The limit
+# doubles each round
 FIRST_MEMBERS = 64
 # a block is solved to this share of the violation, in at most this many pair steps per member
 BLOCK_TOL = 0.1
@@ -371,7 +371,7 @@ class Decomposition:
             self._start_small()
 
     def restart(self, rows: Vector | None = None) -> None:
-        """Continue after beta and F were changed from outside, at these samples only or, without rows, at all."""
+        """Continue after the caller changed beta and F, at ``rows`` only or, without rows, at all samples."""
         if not isinstance(self.store, RowStore):
             self._activate(np.arange(self.n))
         elif rows is None or not self.shrinking or self.plan.keeps_active:
