@@ -49,7 +49,7 @@ def shared_neighbours(k: int, m: int, letters: int) -> Vector:
         _polynomial(m, t=1.0, st=A - 1.0),
         _polynomial(m, st=A),
     )
-    # cumulative sums of the coefficients of (1 + (A-1)st)^e, reversed: their inner product with the coefficients of P is
+    # reversed cumulative sums of the coefficients of (1 + (A-1)st)^e: their inner product with the coefficients of P is
     # the sum of the coefficients of the product, i, j ≤ m
     equal, sums = _polynomial(m, one=1.0), []
     for _ in range(k + 1):
