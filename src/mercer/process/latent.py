@@ -104,7 +104,7 @@ def probit_average(mean: Vector, variance: Vector) -> Vector:
 
 
 class Covariance:
-    """The covariance matrix of the last kernel: its upper triangle, in memory that the next kernel's reuses.
+    """The covariance matrix of the last kernel: its upper triangle, in memory that is reused for the next kernel.
 
     ``index`` are the samples of this part, None for all. A part takes its matrix from ``whole`` if that has it.
     """

@@ -312,8 +312,8 @@ Seconds = Callable[[float, float], float]
 class Decomposition:
     """One run of the solver, which can be continued. ``beta`` and ``F`` are its state.
 
-    ``gram`` computes kernel rows, or holds a stored matrix. ``seconds(n_rows, n_columns)`` estimates
-    the time of float64 values: with a time limit, the run ends while there is time to compute F of all samples.
+    ``gram`` computes kernel rows, or holds a stored matrix. ``seconds(n_rows, n_columns)`` estimates the time of
+    float64 values: with a time limit, the run ends while there is time to compute F of all samples.
     """
 
     def __init__(

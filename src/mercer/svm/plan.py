@@ -75,7 +75,7 @@ CHAIN_SET_UP_TO = 1528
 FEWEST_MEMBERS = 4
 # entries of a column of a block compete for the same cache sets if the row length is a multiple of this
 CACHE_CONFLICT = 128
-# with PART_FROM samples, a run starts on a part of them: one in PART_SHARE, but at least PART_AT_LEAST
+# from PART_FROM samples on, a run starts on a part of them: one in PART_SHARE, but at least PART_AT_LEAST
 PART_FROM, PART_AT_LEAST, PART_SHARE = 8192, 2048, 16
 # active samples from which the row of a new member is computed only when it moves: half of the new members never do
 ROWS_WAIT_FROM = 6144
