@@ -186,7 +186,7 @@ def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size
 
 @compiled()
 def shrinkable(up, low, group, extremes, slack, keep):
-    """Shrinking: keep[v] = False if no rate of v is within slack * violation of moving it; returns how many are False."""
+    """Shrinking: keep[v] = False if no rate of v is within slack * violation of moving it; returns how many."""
     count = 0
     for v in range(up.shape[0]):
         margin = slack * max(0.0, extremes[group[v], 0] - extremes[group[v], 1])
