@@ -115,7 +115,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"mercer.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mercer' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOME[name]), name)  # asked for once
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)  # stored: the next access does not come here
     return found
 
 

@@ -264,7 +264,7 @@ def _check_gap(gap: float) -> None:
 def make_margin(n: int = 200, d: int = 100, gamma: float = 0.5, wrong: float = 0.0, seed: int | None = 0) -> Bunch:
     """Generate samples of length ρ = 1 that are separable with the margin γ through the origin: [SSBD] Def. 15.3.
 
-    The first coordinate is yγ, and the others point anywhere.
+    The first coordinate is yγ; the others have a random direction.
 
     Parameters
     ----------
@@ -275,14 +275,14 @@ def make_margin(n: int = 200, d: int = 100, gamma: float = 0.5, wrong: float = 0
     gamma : float, default=0.5
         The margin of ``w`` = e₁, in (0, 1).
     wrong : float, default=0.0
-        The probability that a label is turned over. With one such label the margin is lost.
+        The probability that a label is flipped. With one such label the margin is lost.
     seed : int or None, default=0
         Seed of the random generator; None gives different samples in each call.
 
     Returns
     -------
     data : Bunch
-        ``X`` of shape (n, d), ``y``, ``w`` = e₁, and ``wrong``, the samples whose label is turned over.
+        ``X`` of shape (n, d), ``y``, ``w`` = e₁, and ``wrong``, the samples whose label is flipped.
 
     Examples
     --------
@@ -329,9 +329,9 @@ def make_signatures(
     length : int, default=30
         The longest string; the shortest has half as many letters, or as many as the signature.
     signature : str, default="e8f1"
-        The string in question.
+        The substring that marks a virus.
     alphabet : str, default="0123456789abcdef"
-        Two letters or more, of which all strings consist.
+        The letters of the strings, two or more.
     seed : int or None, default=0
         Seed of the random generator; None gives different strings in each call.
 
@@ -378,9 +378,9 @@ def make_motifs(
     length : int, default=40
         The longest string; the shortest has half as many letters, or as many as the motif.
     motif : str, default="CPWKHGEY"
-        What the positive strings contain.
+        The substring that the positive strings contain, before mutations.
     mutations : int, default=2
-        Number of its letters that are replaced by others, at random in each string.
+        Number of letters of the motif that are replaced by others, at random in each string.
     seed : int or None, default=0
         Seed of the random generator; None gives different strings in each call.
 
@@ -418,12 +418,12 @@ def make_motifs(
 
 
 def _letters(rng: np.random.Generator, alphabet: str, shortest: int, longest: int) -> list[str]:
-    """Random letters, as many as is drawn between the shortest and the longest."""
+    """Random letters, of a random number between the shortest and the longest."""
     return [str(c) for c in rng.choice(list(alphabet), int(rng.integers(shortest, longest + 1)))]
 
 
 def _insert(rng: np.random.Generator, letters: list[str], word: Any) -> int:
-    """Overwrite letters by a word at a random place, in place, and return it."""
+    """Overwrite letters by a word at a random place, and return that place. Edits letters."""
     start = int(rng.integers(len(letters) - len(word) + 1))
     letters[start : start + len(word)] = word
     return start
@@ -439,9 +439,9 @@ def make_outliers(
     n : int, default=100
         Number of samples.
     share : float, default=0.1
-        Share of the samples that are outliers, in [0, 1): those with the largest x, where they turn the line most.
+        Share of the samples that are outliers, in [0, 1): the ones with the largest x, where they turn the line most.
     size : float, default=20.0
-        What is added to an outlier's target.
+        The number added to an outlier's target.
     noise : float, default=0.1
         Standard deviation of the noise.
     seed : int or None, default=0

@@ -1,4 +1,4 @@
-"""What all methods share: the decorator of compiled functions, threads, vector code, blocks of kernel values."""
+"""Shared by all methods: the decorator of compiled functions, threads, vector code, blocks of kernel values."""
 
 import gc
 

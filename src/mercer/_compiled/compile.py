@@ -79,8 +79,8 @@ def _symbol_prefix(function: Callable[..., Any]) -> str:
 # numba optimises a function and emits its machine code. Then it links the function's LLVM code into each caller, and
 # optimises it there again. In a chain of four calls the innermost function is optimised four times, and three of the
 # results are never run. Here a function that compiled code calls is linked into its callers as unoptimised LLVM code.
-# It is optimised, emitted and cached only as a part of functions that Python calls. The same holds for functions
-# of numba that it compiles for them.
+# It is optimised, emitted and cached only as a part of functions that Python calls. The same holds for numba's own
+# functions, such as np.empty, that they call.
 
 
 def _call(function: Callable[..., Any], argument: Any) -> Any:
@@ -129,7 +129,7 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
 
     @cached_property
     def part(self) -> Any:
-        """Made when it is first asked for, which a process that finds all machine code on disk never does."""
+        """Created on first use; a process that finds all machine code on disk never needs it."""
         return _part_of(self.py_func, self.options)
 
     @property
@@ -234,7 +234,7 @@ class _Compiling(event.Listener):
         self.seconds, self.functions = 0.0, 0
         self.show: Callable[[str], None] = _show
         self._depth, self._begin, self._threshold = 0, 0.0, gc.get_threshold()
-        self._ours = False  # whether the outermost function is one of mercer
+        self._ours = False  # whether the outermost function is one of mercer's
 
     def on_start(self, event: Any) -> None:
         """numba begins to compile a function, maybe within the compilation of its caller."""
@@ -258,7 +258,7 @@ class _Compiling(event.Listener):
             self.seconds += perf_counter() - self._begin
             gc.set_threshold(*self._threshold)
             if self._ours:
-                del event.data["dispatcher"].targetctx.codegen()._library_class  # that of numba again
+                del event.data["dispatcher"].targetctx.codegen()._library_class  # back to numba's own class
                 self.functions += 1
                 self.show("")
 
@@ -291,7 +291,7 @@ def seconds_compiling() -> float:
 
 
 def functions_compiled() -> int:
-    """How many functions that Python calls this process has compiled so far, rather than found on disk."""
+    """The number of functions called from Python that this process has compiled so far, not read from disk."""
     return _compiling.functions
 
 

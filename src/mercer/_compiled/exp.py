@@ -21,7 +21,7 @@ from mercer._compiled.compile import compiled
 
 @dataclass(frozen=True)
 class _Format:
-    """What the two floating point formats differ in."""
+    """The constants that depend on the floating point format."""
 
     bits: int
     mantissa: int

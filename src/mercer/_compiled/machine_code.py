@@ -5,7 +5,7 @@ It is looked for in two places:
 - the package. A wheel ships code for a few *levels* of processors, one file each, generated when it was built;
 - the cache directory of this machine, one file for each function and signature, generated for this very processor.
 
-Code is used only if all loops, numba, llvmlite and Python are those that it was generated with (`stamp`), and shipped
+Code is used only if it was generated from the same loops by the same numba, llvmlite and Python (`stamp`), and shipped
 code only if the processor has all instructions of its level. Everything else is compiled.
 """
 
@@ -69,10 +69,10 @@ def host_levels(ask: Callable[[], Any] = binding.get_host_cpu_features) -> list[
 
 @lru_cache
 def stamp(package: Path = Path(__file__).parents[1]) -> str:
-    """Identifies the contents of all files with compiled functions, and what compiles them.
+    """A text that identifies the contents of all files with compiled functions, and the versions that compile them.
 
-    Functions are compiled into each other, so all of them count. The times of files do not: they change with copies.
-    Without these files, in a frozen application, it is that of no other process.
+    Functions are compiled into each other, so all files count. File times do not: copying changes them. Without these
+    files, in a frozen application, each process has a stamp of its own.
     """
     files = loop_files(package)
     digest = hashlib.sha256(b"" if files else uuid.uuid4().bytes)
@@ -100,8 +100,8 @@ def pack(result: Any) -> bytes:
 
     numba's own format also has the function's LLVM code, to link it into callers. Callers are linked with parts
     instead, and reading LLVM code takes longer than reading machine code: stubs of the same names replace it. It also
-    has an environment of each function that is part of this one. Those without constants are never asked, but reading
-    them would import the modules of numba that these functions are from.
+    has an environment of each function that is part of this one. Environments without constants are left out: they are
+    never used, but reading them would import the modules of numba that define these functions.
     """
     library, *rest, environments = result._replace(type_annotation="")._reduce()
     used = tuple(environment for environment in environments if environment.consts)
@@ -171,7 +171,7 @@ def choose(folder: Path, levels: list[str], wanted: str | None = None) -> Shippe
 def shipped() -> Shipped | None:
     """The shipped code that this process uses; None if it uses none.
 
-    Settings of numba that ask for another target apply to all loops, so they are compiled.
+    If numba's settings ask for another target, all loops are compiled.
     """
     ask: Any = config
     plain = (
@@ -268,7 +268,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
 @lru_cache
 def _header() -> bytes:
-    """The first bytes of each file. Files that begin with others are of no use, and are replaced."""
+    """The first bytes of each file. Files that begin with other bytes are invalid, and are replaced."""
     return hashlib.sha256(stamp().encode()).digest()
 
 
@@ -296,7 +296,7 @@ def cache_directory() -> str | None:
 
 
 def _readable_directories() -> list[str]:
-    """Where machine code may be found: the cache directory, and those that were filled before they became read-only."""
+    """Where machine code may be found: the cache directory, and directories filled before they became read-only."""
     part = caching._CacheLocator.get_suitable_cache_subpath(__file__)
     given: Any = config.CACHE_DIR  # type: ignore[attr-defined]
     places = [

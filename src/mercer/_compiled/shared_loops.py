@@ -32,7 +32,7 @@ PARTS_PER_THREAD = 4
 THREADS_FROM = 150_000
 # nanoseconds of a term of a sum of rows, of an entry of a block
 ENTRY_NS, READ_NS = 0.15, 1.0
-# a part of a sum of rows has a multiple of so many columns
+# the columns of a part of a sum of rows are a multiple of this number
 COLUMNS = 256
 
 _add_rows_product, _read_rows = tiles.add_rows_product, storage.read_rows

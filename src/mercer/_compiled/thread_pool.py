@@ -24,7 +24,7 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 def current_spin_pool() -> Any:
-    """The `SpinPool` with which this thread shares its loops, or None. A thread with one does everything else alone."""
+    """The `SpinPool` with which this thread shares its loops, or None. A thread with one runs other tasks alone."""
     return getattr(local, "spin_pool", None)
 
 
@@ -36,7 +36,7 @@ def available_cores() -> int:
 
 
 def pool(n_threads: int) -> ThreadPoolExecutor:
-    """The pool with so many threads. Each process has its own, since threads do not survive a fork."""
+    """The pool with ``n_threads`` threads. Each process has its own, since threads do not survive a fork."""
     key = (os.getpid(), n_threads)
     if key not in _pools:
         _pools[key] = ThreadPoolExecutor(n_threads, thread_name_prefix="mercer")
@@ -79,5 +79,5 @@ def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
 
 
 def value_nanoseconds(values: float, terms: float) -> float:
-    """Estimate the nanoseconds of so many kernel values, each a function of a sum of so many terms."""
+    """Estimate the nanoseconds of this many kernel values, each a function of a sum of this many terms."""
     return values * (VALUE_NS + TERM_NS * terms)

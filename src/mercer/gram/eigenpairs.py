@@ -5,9 +5,8 @@
 Block Lanczos iteration with thick restarts: an orthonormal basis Q grows by the residuals A v − θ v of the Ritz pairs
 that are not yet accurate, and is replaced by its best Ritz vectors when it is full (Saad, *Numerical Methods for Large
 Eigenvalue Problems*, 2nd ed., sections 6.5 and 7.3; Stathopoulos & Saad, 1998). A block of columns costs hardly more
-than
-one column, since a product with a stored matrix takes the time of reading it. AQ is stored, too, so that residuals are
-those of the matrix itself and not of a recurrence. Small matrices, and many eigenvalues, are left to LAPACK.
+than one column, since a product with a stored matrix takes the time of reading it. AQ is stored, too, so that residuals
+are those of the matrix itself and not of a recurrence. Small matrices, and many eigenvalues, are left to LAPACK.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from mercer.kernels.features import Matrix, Vector
 
 # below this size, or for more than this share of all eigenvalues, LAPACK is faster
 DENSE_UP_TO, DENSE_SHARE = 300, 0.1
-# a block has at least so many columns beside the wanted ones, and a multiple of the columns of a register tile
+# a block has at least this many columns beside the wanted ones, and a multiple of the columns of a register tile
 EXTRA, TILE = 3, 8
 # the number of blocks of a full basis
 BLOCKS = 6
@@ -128,7 +127,7 @@ def largest_eigenpairs(
 
 
 def orthonormal(V: Matrix, Q: Matrix, most: int) -> Matrix:
-    """An orthonormal basis, of at most so many columns, of the part of V that is orthogonal to Q."""
+    """An orthonormal basis, of at most ``most`` columns, of the part of V that is orthogonal to Q."""
     for _ in range(2):  # twice is enough (Kahan, in Parlett's book)
         V = V - Q @ (Q.T @ V)
         if V.shape[1] == 0:

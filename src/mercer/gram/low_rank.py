@@ -1,7 +1,7 @@
 """Low-rank approximations K ≈ LL' by blocked pivoted Cholesky, and the choice of landmarks.
 
 The pivots of a block are the samples with the largest diagonal entries of the residual K − LL'. Their columns of the
-residual are computed for all samples; a pivoted Cholesky factorisation inside the block drops those that depend on
+residual are computed for all samples; a pivoted Cholesky factorisation inside the block drops columns that depend on
 others of the block. The residual stays positive semidefinite, so its trace bounds its norm. Harbrecht, Peters &
 Schneider, *On the low-rank approximation by the pivoted Cholesky decomposition* (2012).
 """
@@ -103,7 +103,7 @@ def pivoted_cholesky(
 
 
 def choose_landmarks(gram: GramOperator, count: int, selection: str, random: Any) -> Vector:
-    """The numbers of ``count`` samples, or of fewer if these represent all others exactly.
+    """The indices of ``count`` samples, or of fewer if these represent all others exactly.
 
     "uniform" draws without replacement. "kmeans++" draws each with a probability proportional to its squared distance
     in feature space from the nearest landmark so far (Arthur & Vassilvitskii, 2007). "cholesky" takes the sample with

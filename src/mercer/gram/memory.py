@@ -57,7 +57,7 @@ def budget_bytes(cache_size: float | str, costly: bool = False) -> int:
 
 
 def automatic_bytes(available: int, costly: bool) -> int:
-    """The bytes of ``cache_size="auto"`` if so many are available."""
+    """The bytes of ``cache_size="auto"`` if this many bytes are available."""
     return max(AT_LEAST, int((COSTLY_SHARE if costly else SHARE) * available))
 
 
@@ -67,7 +67,7 @@ def available_bytes() -> int:
 
 
 def smallest(limits: list[int]) -> int:
-    """The bytes that all limits leave; a cautious number if there are none."""
+    """The smallest of the limits in bytes; a cautious number if there are none."""
     return max(0, min(limits, default=int(FALLBACK / SHARE)))
 
 

@@ -326,7 +326,7 @@ class Data:
         return self.kernel.prepare(take_samples(self.samples, index), np.float64)
 
     def seconds(self, n_rows: float, n_columns: float, n_threads: int) -> float:
-        """Estimate the seconds of float64 values between so many rows and columns, as a certificate needs them."""
+        """Estimate the seconds of ``n_rows`` times ``n_columns`` float64 values, as a certificate needs them."""
         if n_threads not in self.speeds:
             self.speeds[n_threads] = self._trial(n_threads)
         speed = self.speeds[n_threads]
@@ -341,7 +341,7 @@ class Data:
         return left == np.inf or self.seconds(self.n, 0.5 * part * self.n, n_threads) <= 0.5 * left
 
     def _trial(self, n_threads: int) -> Speed:
-        """Measure: prepare samples and compute values between them, for more samples until it takes long enough."""
+        """Measure the speed: prepare and compare more and more samples until this takes long enough to be timed."""
         most = min(self.n, TRIAL_UP_TO)
         spread = np.linspace(0, self.n - 1, most).astype(np.intp)
 

@@ -16,13 +16,13 @@ from mercer.kernels.vectors import Linear
 
 # rows from which threads share a product with a stored matrix
 THREADS_FROM = 1000
-# of the available memory, for the kernel matrix with cache_size="auto"
+# share of the available memory for the kernel matrix with cache_size="auto"
 SHARE_OF_MEMORY = 0.4
 # rows of a stored matrix that are multiplied together, and the number of columns
 ROWS, MOST_COLUMNS = 64, 64
-# from so many rows the matrix is read from memory, and register tiles are quicker than BLAS
+# from this many rows the matrix is read from memory, and register tiles are quicker than BLAS
 TILES_FROM = 1500
-# up to so many columns products are taken one by one, which reads one triangle: of small and of large matrices
+# most columns that are multiplied one by one, which reads only one triangle: for small and for large matrices
 BY_COLUMN, BY_COLUMN_FROM_MEMORY = 5, 3
 
 _LINEAR = Linear()

@@ -159,7 +159,7 @@ class Kernel(ABC):
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
         """The positive numbers of this kernel that can be learnt, in the order of its parameters, from left to right.
 
-        A parameter of value 0 is left out, since it has no logarithm. So are those inside of ``Fixed``.
+        Parameters inside ``Fixed`` are left out, and parameters of value 0, which have no logarithm.
 
         >>> from mercer.kernels import Gaussian, White
         >>> for parameter in (2.0 * Gaussian((0.5, 0.0, 3.0)) + White(0.1)).hyperparameters():
@@ -206,7 +206,7 @@ class Kernel(ABC):
 
     @property
     def bounds(self) -> Matrix:
-        """The logarithms of their bounds, a row each."""
+        """The logarithms of the bounds of the hyper-parameters, one row each."""
         limits = [(h.lower, h.upper) for h in self.hyperparameters()]
         return np.log(np.array(limits, dtype=np.float64).reshape(-1, 2))
 

@@ -357,7 +357,7 @@ class Constant(Kernel):
         return None
 
     def leaves(self) -> tuple[Kernel, ...]:
-        """None, since it does not depend on the samples."""
+        """Empty, since the kernel does not depend on the samples."""
         return ()
 
     def prepare(self, samples: Any, dtype: Any = np.float64) -> Features:

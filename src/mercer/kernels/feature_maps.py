@@ -40,7 +40,7 @@ from mercer.kernels.radial import Gaussian
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, unit_rows
 from mercer.kernels.wrappers import Normalized, On
 
-# of Taylor features: 1/k! underflows beyond it
+# largest degree of Taylor features: 1/k! underflows beyond it
 LARGEST_DEGREE = 160
 
 

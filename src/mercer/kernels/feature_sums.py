@@ -21,7 +21,7 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as
 DOT, SQUARE, L1, MIN, CHI2 = range(5)
 IDENTITY, POLYNOMIAL, SERIES, EXPONENTIAL, MATERN12, MATERN32, MATERN52, TANH, RATIONAL = range(9)
 
-# moments of squared distances come from products up to this u, of which rounding loses 1e-12
+# up to this u, moments of squared distances are computed from products: u then has a rounding error of 1e-12
 LARGEST_U = 1e4
 # number of features of sparse samples that are made dense at a time
 COLUMNS_AT_A_TIME = 64

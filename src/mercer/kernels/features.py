@@ -18,7 +18,7 @@ Matrix = NDArray[Any]
 
 
 class Features(Protocol):
-    """What a kernel's ``prepare`` returns: a sequence of samples, of which a part can be taken."""
+    """The result of a kernel's ``prepare``: a sequence of samples, of which a part can be taken."""
 
     dtype: np.dtype[Any]
 

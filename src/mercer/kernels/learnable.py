@@ -16,7 +16,7 @@ from mercer.kernels.features import Features, Matrix, Vector
 
 @dataclass(frozen=True, repr=False)
 class Transparent(Combination):
-    """A kernel with the values of the inner one. ``parameter`` names the one it concerns; all if it is empty."""
+    """A kernel with the values of the inner kernel. ``parameter`` names the parameter it concerns; empty for all."""
 
     kernel: Kernel
 

@@ -32,7 +32,7 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as
 FEW_FEATURES = 16
 # largest rounding error of the exponent by cancellation at which inner products are used instead of differences
 CANCELLATION = 2e-5
-# with outliers among the columns, rows are compared by inner products if their rounding is below this share of it
+# with outliers among the columns, rows are compared by inner products if their error is below this share of it
 NEAR = 0.9
 # the same for CSR samples, for which float64 is used instead of differences: it takes twice as long
 SPARSE_CANCELLATION = 1e-4
@@ -139,8 +139,8 @@ class Gaussian(RadialKernel):
     def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
         """The kernel values by a plan.
 
-        If only few columns are outliers, rows near the origin are compared by inner products even so. These lose digits
-        for columns far away only, where k is almost zero, since |x - z| ≥ |z| - |x|.
+        If only a few columns are outliers, rows near the origin are still compared by inner products. These lose digits
+        only for columns far away, where k is almost zero, since |x - z| ≥ |z| - |x|.
         """
         term, code, params = plan
         if term != SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
@@ -328,7 +328,7 @@ class AdditiveChi2(SumKernel):
 
 
 class CircleFeatures(VectorFeatures):
-    """Each feature as a point on the unit circle (all cosines, then all sines), and the features over the period."""
+    """Features as points on the unit circle (all cosines, then all sines), and the features divided by the period."""
 
     def __init__(self, turns: Matrix, dtype: Any) -> None:
         angles = 2.0 * np.pi * (turns - np.round(turns))

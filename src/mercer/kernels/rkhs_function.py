@@ -49,8 +49,8 @@ MUTABLE = (set, list, dict, np.ndarray)
 class RKHSFunction:
     """The function f(x) = Σ cᵢ k(xᵢ, x), an element of the reproducing kernel Hilbert space of k.
 
-    Functions of the same kernel can be added, subtracted and multiplied by numbers. A sum takes equal points together,
-    and leaves out those whose coefficients add up to 0. A function does not change after it was made.
+    Functions of the same kernel can be added, subtracted and multiplied by numbers. A sum merges equal points, and
+    leaves out points whose coefficients add up to 0. A function is immutable.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def _frozen_coefficients(coefficients: Any, n: int) -> Vector:
 
 
 def _read_only(array: Matrix, dtype: Any) -> Matrix:
-    """A copy in C order that cannot be written; the array itself if it is one."""
+    """A read-only copy in C order; the array itself if it is one already."""
     if array.flags.writeable or not array.flags.owndata or array.dtype != dtype or not array.flags.c_contiguous:
         array = np.array(array, dtype=dtype, order="C")
         array.flags.writeable = False
@@ -275,7 +275,7 @@ def _read_only(array: Matrix, dtype: Any) -> Matrix:
 
 
 def _as_given(points: Any) -> Any:
-    """The points as kernels take them: lists, and arrays that can be written, which compiled loops ask for."""
+    """The points in the form that kernels take: lists, and writable arrays, which compiled loops require."""
     if isinstance(points, tuple):
         return list(points)
     return points.copy() if isinstance(points, np.ndarray) else points

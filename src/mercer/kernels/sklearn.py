@@ -1,8 +1,8 @@
 """scikit-learn's kernels for Gaussian processes as kernels of mercer.
 
-If mercer has an equivalent kernel, that one computes the values. Derivatives follow by the chain rule, since each of
-our hyper-parameters is a multiple of a power of theirs. Any other kernel, including the user's own classes, computes
-its values and derivatives itself.
+If mercer has an equivalent kernel, it computes the values. Derivatives follow by the chain rule, since each of mercer's
+hyper-parameters is a multiple of a power of scikit-learn's. Any other kernel, including the user's own classes,
+computes its values and derivatives itself.
 """
 
 from __future__ import annotations

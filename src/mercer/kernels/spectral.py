@@ -1,7 +1,7 @@
 """Spectral measures: kernels as expectations of cosines.
 
 A continuous kernel of x - z is, up to its value at 0, the characteristic function of a distribution of frequencies ω
-(Bochner's theorem), so with draws of ω cosines and sines are random features (Rahimi & Recht, NIPS 2007):
+(Bochner's theorem). So cosines and sines of drawn frequencies are random features (Rahimi & Recht, NIPS 2007):
 
     k(x, z) = k(0) E cos<ω, x - z>
 

@@ -38,7 +38,7 @@ class CallableKernel(Kernel):
     vector. This is much slower than one call for all pairs.
 
     The kernel is assumed to be positive semidefinite (``psd_is_assumed``). ``check_mercer(function, samples)`` checks
-    this, and so does a fit. If yours is known not to be, override ``positive_semidefinite`` in a subclass.
+    this, and so does a fit. If your kernel is known to be indefinite, override ``positive_semidefinite`` in a subclass.
 
     >>> overlap = CallableKernel(lambda X, Z: np.array([[len(x & z) for z in Z] for x in X]))
     >>> overlap([{"milk", "bread"}, {"milk", "eggs"}])

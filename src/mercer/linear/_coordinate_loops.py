@@ -283,7 +283,7 @@ def face_step(indptr, indices, values, bias, w, table, goal, max_steps, out):
             r[k] -= a * Kp[k]
             z[k] = r[k] * table[k, INVERSE]
             new += r[k] * z[k]
-            # what variable k could gain while w is fixed
+            # the gain of variable k while w is fixed
             if r[k] != 0.0:
                 b = table[k, BETA] + step[k]
                 room = table[k, UPPER] - b if r[k] > 0.0 else b - table[k, LOWER]

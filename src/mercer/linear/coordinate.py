@@ -46,7 +46,7 @@ TINY = 1e-280
 
 
 class Storage:
-    """The rows as the compiled loops read them: see `mercer.linear._coordinate_loops`."""
+    """The rows in the form that the compiled loops read: see `mercer.linear._coordinate_loops`."""
 
     def __init__(self, rows: Rows) -> None:
         X = rows.X
@@ -247,7 +247,7 @@ class Descent:
             w[-1] += shift
             F += self.bias * shift
         if problem.intercept:
-            del F  # three vectors less while β is balanced and the intercept found
+            del F  # saves memory while β is balanced and the intercept is computed
             beta = balanced(problem.qp, beta)
         v = self.rows.tdot(beta, self.options.n_threads)
         if problem.intercept:

@@ -1,7 +1,7 @@
 """A working set over features, for l1 penalties on many columns.
 
 At the optimum of an l1 penalty a feature has a weight only if |X'β| = l1, which few features reach. So the problem is
-solved on a few features, X'β is computed for all, and those with |X'β| > l1 are added, until the certificate of the
+solved on a few features, X'β is computed for all, and features with |X'β| > l1 are added, until the certificate of the
 whole problem is within tol. The working set may double in each round, so there are few rounds.
 """
 
@@ -20,7 +20,7 @@ from mercer.problems.solution import WITHOUT_MODEL, Status, TracePoint
 
 Solve = Callable[[LinearProblem, LinearOptions, Clock, LinearSolution | None], LinearSolution]
 
-# features of the first round; from a start those with a weight or with |X'β| above this share of l1
+# features of the first round; with a start, the features with a weight or with |X'β| above this share of l1
 FIRST, BEYOND = 100, 0.95
 # the relative gap of a round while features are missing
 ROUGH_TOL = 1e-2

@@ -34,18 +34,18 @@ from mercer.svm.interior_qp import interior_point
 
 # Newton steps are tried when at most this share of the active variables met or left a bound in a pass
 SETTLED = 0.02
-# and from this relative gap on, or after this many passes: earlier steps would meet too many bounds
+# and the relative gap is at most NEAR, or LATE passes were made: earlier steps would meet too many bounds
 NEAR, LATE = 3e-3, 40
 # iterations of the conjugate gradients: doubled after a Newton step that few bounds clipped, halved after others
 FEWEST_STEPS = 16
 MOST_STEPS = 512
-# the gap that they may leave, relative to that of the run
+# conjugate gradients end at a gap of this share of the gap of the run
 FACE_GAP = 0.3
 # visiting a variable costs as much as reading this many entries of X
 ROW_COST = 20.0
 # up to this many active variables are solved by the interior-point method
 DENSE_UP_TO = 1500
-# its cost, in units of reading an entry of X, divided by m²·min(m, 200): about 20 factorisations
+# cost of the interior-point method, in reads of an entry of X, divided by m²·min(m, 200): about 20 factorisations
 DENSE_COST = 4.0
 # nanoseconds per entry of X in a conjugate-gradient iteration, and per m³ of the interior-point method
 ENTRY, FACTORISATIONS = 1.0, 0.6

@@ -35,7 +35,7 @@ from mercer.svm.hard_margins.separation import TwoClasses
 
 # share of tol for the central path: the rest is for moving β from the interior to the ends of the boxes
 SHARE = 0.5
-# factor of that share at the next attempt, if the result was not within tol
+# SHARE is multiplied by this at the next attempt, if the result was not within tol
 LESS = 0.02
 ATTEMPTS = 3
 MAX_ITER = 200
@@ -50,7 +50,7 @@ WIDE_BOXES = (1e4, 1e7, 1e10, 1e13, 1e16)
 NEAR_AN_END = (1e-2, 1e-4, 1e-6)
 # weights of at most this size, relative to the largest, are set to 0
 NEGLIGIBLE = 1e-9
-# larger ones up to this size too, where |X'β| is well below l1
+# weights up to this size, too, if |X'β| is well below l1
 ZEROS_UP_TO = (1.0, 1e-4, 1e-7)
 # matrices of size min(n, d) in memory at a time, and nanoseconds per m³ of their factorisation
 MATRICES, FACTOR = 3, 0.02
@@ -59,7 +59,7 @@ TIME_SLACK = 1e8
 # `_balanced` repeats its correction this often; it holds features whose |X'β| is within this share of l1
 BALANCING = 3
 SLACK = 1e-3
-# added to the unit diagonal of its system; if the relative residual exceeds the second number, least squares follow
+# added to the unit diagonal of the system of `_balanced`; least squares follow if the relative residual exceeds REST
 SHIFT, REST = 1e-13, 1e-3
 
 

@@ -17,12 +17,12 @@ Hence the ranking:
 * Squared losses: Newton's method, or `hybrid` (coordinate descent with Newton steps) if there are at least as many
   features as samples.
 * Losses with kinks: `hybrid` or the interior-point method. Either may be far slower than the other, and except for tall
-  dense data only a trial tells which. So `hybrid` runs first, for as many passes as cost what the interior-point method
-  is expected to cost. It runs for fewer if its gap does not fall, or if the interior-point method can continue from its
-  model; it runs for more if it is almost done.
-* l1 penalties: the interior-point method on few features; on many the proximal Newton method first (news20, 3,000 rows,
+  dense data only a trial tells which. So `hybrid` runs first, about as long as the interior-point method is expected to
+  take. It ends sooner if its gap does not fall, or if the interior-point method can continue from its model; it runs
+  longer if it is almost done.
+* l1 penalties: on few features the interior-point method, on many the proximal Newton method first (news20, 3,000 rows,
   squared hinge: 0.05 to 0.4 s instead of seconds).
-* Unbounded boxes, as those of hard margins: the interior-point method, the only one that takes them.
+* Unbounded boxes, as for hard margins: the interior-point method, the only solver that accepts them.
 * Few samples of few features: one compiled run (`small`). 100 × 10 take 0.03 ms with squared losses and 0.1 ms with
   others; the Python code alone takes 1 ms in Newton's method and 5 ms in the interior-point method.
 """
@@ -63,7 +63,7 @@ FEW_NUMBERS, FEW = 20_000, 100
 # an l1 penalty on more features than this goes to the proximal Newton method first; with piecewise linear losses it
 # stops at this relative gap, and the interior-point method continues
 MANY_FEATURES, ROUGH = 300, 2e-2
-# its iteration limit
+# iteration limit of the proximal Newton method
 PROXIMAL_STEPS = 120
 # `hybrid` gets dense rows as CSR if they have at least this many columns and at most this share of nonzeros, which is
 # estimated from this many rows
@@ -147,8 +147,8 @@ def _joined(found: list[LinearSolution]) -> LinearSolution:
 def ranked(problem: LinearProblem, trial_passes: int = 0) -> list[tuple[str, int]]:
     """The solvers to run in order, each with its iteration limit; -1 for none.
 
-    The next one runs if the one before ends without converging. ``trial_passes`` are those of a trial of `hybrid`; 0 to
-    estimate them.
+    A solver runs if the one before it ends without converging. ``trial_passes`` limits a trial of `hybrid`; 0 to
+    estimate the limit.
     """
     rows, qp = problem.rows, problem.qp
     if qp.has_open_box:

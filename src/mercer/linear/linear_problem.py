@@ -329,7 +329,7 @@ def linear_certificate(
 def conclude_linear(
     primal: float, dual: float, terms: float, violation: float, infeasible: float, largest: float, of: str
 ) -> Certificate:
-    """The certificate from its sums; ``terms`` is the size of what was added, ``largest`` the largest |β|."""
+    """The certificate from its sums; ``terms`` is the size of the added terms, ``largest`` the largest |β|."""
     feasible = infeasible <= FEASIBILITY * largest
     gap = primal - dual if np.isfinite(primal) and np.isfinite(dual) else np.inf
     if -ROUNDING * (terms + abs(primal)) <= gap < 0:
@@ -340,7 +340,7 @@ def conclude_linear(
 
 
 def balanced(qp: BoxQP, beta: Vector) -> Vector:
-    """β with Σβ = 0: the free variables give the excess in proportion to their room, else all variables of its sign."""
+    """β with Σβ = 0: free variables take up the excess in proportion to their room, else all variables of its sign."""
     total = float(beta.sum())
     if total == 0:
         return beta

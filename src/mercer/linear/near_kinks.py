@@ -43,7 +43,7 @@ MOST = 0.7
 MU = 1.0
 # at least this many samples per feature are free in every round
 FEWEST = 4
-# if more samples than this share of the free ones were fixed at the wrong end, the share of free samples is doubled
+# if the samples fixed at the wrong end exceed this share of the free ones, the share of free samples is doubled
 MANY = 0.1
 MAX_ROUNDS = 10
 # a given model replaces the random part if its relative gap is at most WARM_UP_TO; then this share of the samples is
@@ -109,7 +109,7 @@ def _all_samples(run: Run, tol: float, w: Vector, share: float) -> tuple[Vector,
         gap = float(distance @ np.abs(ends[crossed] - beta[crossed]))
         if gap <= tol * abs(path.primal) or run.stopped is not None:
             break
-        # others may cross their kink as far as these did; if many crossed, too few samples were free
+        # samples as near to a kink as these may cross it, too; if many crossed, too few samples were free
         reach = 2.0 * float(distance.mean())
         near = np.flatnonzero(is_usable & (np.abs(np.abs(slope) - qp.l1) <= reach))
         share = max(FEWEST * rows.d / len(usable), 2.0 * share * (len(crossed) > MANY * len(free)))

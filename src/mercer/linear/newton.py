@@ -12,14 +12,14 @@ This is the finite Newton method of Keerthi & DeCoste, JMLR 6 (2005): once each 
 loss, one step ends it. The duality gap of w and its β is |X'β − l2 w|²/(2 l2), a multiple of the squared gradient.
 
 With many samples a random eighth is solved first, recursively. Its optimum is close to that of all samples, and its
-matrix is close to theirs. A step on all samples that reuses ("borrows") that matrix leaves a tenth to a fiftieth of the
-gap for one pass over the data; computing X'DX takes as long as several.
+matrix is close to theirs. A step on all samples that reuses ("borrows") the matrix of the part leaves a tenth to a
+fiftieth of the gap and takes one pass over the data; computing X'DX takes as long as several passes.
 
 With sparse rows f = Xw is updated along a step: this takes one product, the line search none, and X'β one product with
 the rows whose β is not 0. Published values are recomputed.
 
 The system is factored over features or over samples if either are few. Otherwise conjugate gradients with the diagonal
-as preconditioner solve it, more accurately the closer the optimum is.
+as preconditioner solve it, the more accurately the closer the optimum is.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from mercer.problems.solution import Certificate, Status, TracePoint
 FACTORED_UP_TO = 800
 MAX_ITER = 200
 CONJUGATE_STEPS = 500
-# the derivative at the end of a step, relative to that at its start: for an own matrix, a borrowed one, and a second
-# attempt
+# the derivative at the end of a step, relative to that at its start: with the matrix of this step, with a borrowed
+# matrix, and at a second attempt
 LINE_ACCURACY, ROUGH_ACCURACY, EXACT = 0.05, 0.3, 1e-9
 # a run starts from a part of n / PART_OF samples, if these are at least PART and this many per feature; the part's run
 # ends after PART_STEPS steps, or when a step gains less than this share of the objective

@@ -17,7 +17,7 @@ from mercer.losses.base import Vector
 
 Matrix = NDArray[np.float64]
 
-# if the factorisation fails, this times 100 is added to the unit diagonal, and a hundred times more at each failure
+# if the factorisation fails, 100 times this is added to the unit diagonal, and 100 times more at each further failure
 REGULARISATION = 1e-15
 FACTORISATIONS = 6
 # rows that are scaled and multiplied together

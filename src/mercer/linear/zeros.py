@@ -13,9 +13,9 @@ optimality conditions are solved to rounding:
 
       xᵢ·w + b = linearᵢ − kinkᵢ  for samples at a kink,     X'β = l1 sign(w) + l2 w  for features with a weight.
 
-  Both sets are estimated from the solution of the run: of a weight and its slack l1 − |v|, each relative to its scale,
-  the smaller one is taken to be 0; likewise for the samples. If the solution of the equations contradicts the sets,
-  they are corrected. If that fails, the interior-point method first comes closer to the optimum.
+  Both sets are estimated from the solution of the run: a weight and its slack l1 − |v| are compared, each relative to
+  its scale, and the smaller one is taken to be 0; likewise for the samples. If the solution of the equations
+  contradicts the sets, they are corrected. If that fails, the interior-point method first comes closer to the optimum.
 
 The result replaces the solution of the run only if its certified gap is not larger.
 """

@@ -1,6 +1,6 @@
 """Losses of ordinal regression: one function f and ordered thresholds between r ordered classes 0, 1, …, r − 1.
 
-Threshold j separates the classes up to j from those above it. t_j, minus the threshold, is added to f:
+Threshold j separates the classes up to j from the classes above it. t_j, minus the threshold, is added to f:
 
     f + t_j ≤ −1  for samples below it,     f + t_j ≥ 1  for samples above it,     t_0 ≥ t_1 ≥ …
 

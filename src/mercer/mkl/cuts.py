@@ -1,9 +1,9 @@
-"""The weights at which a set of cuts is lowest, near weights that are known.
+"""Minimise the largest of several cuts over the weights of kernels, near given weights.
 
     min over η, t of  t + ½(η − centre)'W(η − centre)     s.t.  a_j − ½ S_j'η ≤ t for each cut j,  η ≥ 0,  |η|_p ≤ 1
 
 by a primal-dual interior-point method with Mehrotra's correction, in one variable per kernel. The constraint on the
-norm has a slack of its own, so that steps may leave its surface while they are on their way.
+norm has its own slack, so that intermediate points need not satisfy it exactly.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from mercer.mkl.mkl_problem import ball_norm
 # the sum of all complementary products, in units of the values of the cuts
 TOL = 1e-10
 MAX_ITER = 80
-# of the way to the boundary
+# share of the way to the boundary that a step may go
 FRACTION = 0.995
-# conditions that fail by more than so many times the products are met first
+# if the optimality conditions fail by more than this many times the products, a step reduces their error first
 LAGGING = 10.0
 
 
@@ -45,7 +45,7 @@ class _Point(NamedTuple):
 
     @property
     def products(self) -> float:
-        """What is 0 at the optimum."""
+        """The sum of all complementary products, 0 at the optimum."""
         return float(self.lam @ self.cuts + self.z @ self.eta + self.s @ self.ball)
 
     def longest(self, step: _Point) -> float:
@@ -64,7 +64,7 @@ class _Point(NamedTuple):
 
 
 def lowest_weights(a: Vector, S: Matrix, p: float, centre: Vector, W: Matrix) -> Lowest:
-    """The minimum above, for values of about 1. Where rounding ends the search early, its last point is taken."""
+    """Solve the problem above, for values of about 1. If rounding ends the search early, return its last point."""
     n_cuts, n_kernels = S.shape
     slope = 0.5 * S
     eta = centre + 0.1 * n_kernels ** (-1.0 / p)
@@ -107,7 +107,7 @@ class _Newton:
         self.error = max(float(np.abs(self.gradient).max()), abs(self.off_sum), abs(float(self.off_ball[0])))
 
     def factor(self) -> None:
-        """Eliminate the slacks and factor what is left, scaled to a unit diagonal."""
+        """Eliminate the slacks and factor the remaining system, scaled to a unit diagonal."""
         at, n = self.at, len(self.at.eta)
         # the norm's second derivative is (p − 1)/|η| times diag(u^(p−2)) − u^(p−1) u^(p−1)', u = η/|η|
         bend = at.s * (self.p - 1.0) / self.norm
@@ -127,7 +127,7 @@ class _Newton:
         self.factored = linalg.cho_factor(matrix, lower=True, overwrite_a=True)
 
     def step(self, centring: float, predicted: _Point | None = None) -> _Point:
-        """Towards products of ``centring`` times their mean; with the second order of a predicted step."""
+        """The step to products of ``centring`` times their mean, with second-order terms of a predicted step."""
         at = self.at
         goal = centring * at.products / (len(at.lam) + len(at.z) + 1)
         lam, z, s = (goal / slack - own for slack, own in ((at.cuts, at.lam), (at.eta, at.z), (at.ball, at.s)))

@@ -45,7 +45,7 @@ NEAR_ZERO = 0.03
 MOST_CUTS = 120
 # the search stalls after this many rounds without a smaller gap
 PATIENCE = 25
-# after every so many of them the machines are solved more accurately
+# after every IMPATIENT of these rounds, the machines are solved more accurately
 IMPATIENT = 4
 # weights are set to 0 if their kernels together contribute at most this share of the allowed gap
 NEGLIGIBLE = 0.1
@@ -184,7 +184,7 @@ class MixtureSolver:
                 # the machines are not solved accurately enough to compare weights
                 far = self.best.own_gap > 10.0 * OWN_SHARE * self.tol * size
                 self._tighten(0.01 if far else 0.1)
-                # a lower value may have been due to its error
+                # the lower value of the centre may be due to the error of its machines
                 weights, centre, predicted = centre.weights, None, np.inf
                 continue
             if since and since % IMPATIENT == 0:
@@ -287,7 +287,7 @@ class MixtureSolver:
                 ones = linalg.cho_solve(factor, np.ones(len(free)))
                 solved -= np.outer(ones, solved.sum(axis=0)) / ones.sum()
             H += slopes.T @ solved
-        # near η = 0 the free β change with the smallest step: limit the curvature to S/η, that of an upper bound
+        # near η = 0 the free set changes at the smallest step: limit the curvature to S/η, that of an upper bound
         most = np.maximum(value.energies, 0.0) / (value.weights + NEAR_ZERO * value.weights.max())
         own = np.diagonal(H)
         shrink = np.sqrt(np.divide(most, own, out=np.ones(len(own)), where=own > most))

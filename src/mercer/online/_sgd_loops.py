@@ -3,8 +3,8 @@
     choose i;  if y_i <w_t, x_i> < 1:  theta += y_i x_i;    w_t = theta / (lam t)     [SSBD] 15.5, 16.3; [L8] Alg. 1
     choose i;  if y_i <w, x_i> <= 0:   w += y_i x_i                                   [SSBD] Remark 15.1
 
-The second is the first with lam = 0. With projection theta = scale v. Vectors are never scaled, so a step costs as many
-operations as its samples have entries. Steps of given sizes eta_t are taken in the same way with w = scale v:
+The second is the first with lam = 0. With projection, theta = scale v. Vectors are never scaled, so a step costs as
+many operations as its samples have entries. Steps of given sizes eta_t are taken in the same way with w = scale v:
 
     choose i;  h = 1 if y_i <w, x_i> < 1 else 0;  w := (1 - eta_t lam) w + eta_t h y_i x_i     [D6] Note 26, corrected
 
@@ -298,7 +298,7 @@ def linear_steps(
 
 @compiled()
 def _remove_shortest(budget, v, A, diagonal):
-    """While more than ``budget`` members have a coefficient, remove the shortest w_j phi(x_j); of equals the oldest."""
+    """While more than ``budget`` members have a coefficient, remove the shortest w_j phi(x_j); in a tie the oldest."""
     n_classes, n = v.shape
     while True:
         kept, least, place = 0, np.inf, -1
@@ -320,8 +320,7 @@ def _remove_shortest(budget, v, A, diagonal):
 
 @compiled()
 def kernel_steps(K, position, eta, diagonal, y, weight, batch, bias, lam, project, t, start, budget, v, A, state):
-    """`linear_steps` for coefficients over members: ``position[s]`` is the member drawn at place s, K[s] its kernel
-    row.
+    """`linear_steps` for coefficients over members: ``position[s]`` is the member drawn at s, K[s] its kernel row.
 
     y, v, A and state have a row per problem; all problems see the same samples. At most ``budget`` members have a
     coefficient, -1 for no limit. Edits v, A and the state.

@@ -206,7 +206,7 @@ class Run(ABC):
         """|w|² of each problem, including the constant feature; ``f`` are the values of the model if known."""
 
     def model(self, last: bool = False) -> Model:
-        """The model by the rule: the mean of the iterates so far, or the one after the last step."""
+        """The model by the rule: the mean of the iterates so far, or the iterate after the last step."""
         with np.errstate(over="ignore", invalid="ignore"):  # overflow shows in the values of the model
             if last:
                 return self._make(last=True)
@@ -220,7 +220,7 @@ class Run(ABC):
 
     @abstractmethod
     def values(self, model: Model, n_threads: int = 1, rows: Vector | None = None) -> Matrix:
-        """The decision values of all samples, or of those at ``rows``; a row for each problem."""
+        """The decision values of all samples, or of the samples ``rows``; a row for each problem."""
 
     def values_of_last(self, model: Model, n_threads: int = 1) -> Matrix:
         """`values` of ``model(last=True)``, for a run that asks for them after each step."""
@@ -380,7 +380,7 @@ class KernelRun(Run):
         from mercer.online._sgd_loops import kernel_steps
 
         rule = self.rule
-        # the oldest first: they are removed first
+        # the oldest come first: they are removed first
         members = np.concatenate([stored, np.setdiff1d(drawn, stored)])
         place = np.argsort(members, kind="stable")
         position = place[np.searchsorted(members, drawn, sorter=place)]

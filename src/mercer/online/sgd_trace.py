@@ -98,6 +98,6 @@ class Recorder:
 
 
 def _smallest(margin: Matrix, count: Vector) -> Matrix:
-    """Mark the ``count[c]`` smallest margins of each row: a step updates those below its threshold, and counts them."""
+    """Mark the ``count[c]`` smallest margins of each row: the samples that the step updated."""
     rank = margin.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
     return np.asarray(rank < count[:, None])

@@ -16,7 +16,7 @@ OUTSIDE, NORM, ABS_NORM, LINEAR, ABS_LINEAR, PAID, RIDGE = range(7)
 def optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals):
     """Fill groups[g] and totals (see above). A NaN in beta or in a rate stays NaN.
 
-    The states of variables are in no order, so that a branch would be mispredicted every other time: there are none.
+    No branch depends on the state of a variable: states are in no order, so every other branch would be mispredicted.
     """
     outside, norm, abs_norm, line, abs_line, paid, squares = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for g in range(groups.shape[0]):

@@ -16,7 +16,7 @@ from mercer.problems.solution import Status, TracePoint
 
 Progress = Callable[[TracePoint], bool]
 
-# a second Ctrl-C within so many seconds of one that ended a fit is a KeyboardInterrupt
+# a Ctrl-C within this many seconds after one that ended a fit is a KeyboardInterrupt
 SECOND_PRESS = 5.0
 # modules that fit an estimator and then use it as if it were finished: searches, cross-validation, ensembles,
 # calibration
@@ -42,7 +42,7 @@ class Clock:
 
     In a search, a cross-validation or an ensemble of scikit-learn the first press is a KeyboardInterrupt, so that no
     unfinished model is scored as if it were finished. Pipelines and TransformedTargetRegressor only pass on the user's
-    fit and do not count. The clock does not handle Ctrl-C either if the program has its own handler, or outside the
+    fit and do not count. The clock also leaves Ctrl-C alone if the program has its own handler, and outside the
     main thread.
 
     **Progress.** Solvers call `report` with a `TracePoint` and a function that returns the present state; a true answer
@@ -123,7 +123,7 @@ class Clock:
         return self.over_in(0.0)
 
     def over_in(self, seconds: float) -> Status | None:
-        """Why the run must end now if its next step or its certificate takes so many seconds; None if it may go on."""
+        """Why the run must end now if its next step or its certificate takes ``seconds``; None if it may go on."""
         if self.stopped:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.left < seconds else None
@@ -206,5 +206,5 @@ class WorkClock(Clock):
 
     @property
     def left(self) -> float:
-        """Seconds until the deadline, without those spent on compilation."""
+        """Seconds until the deadline; seconds spent on compilation do not count."""
         return super().left + self._compiling() - self._before

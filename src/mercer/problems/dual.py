@@ -25,7 +25,7 @@ from mercer.losses.base import BoxQP, Index, Loss, Vector
 
 # β'Kβ / |β|₁², relative to the largest kernel value, counts as 0 up to this value
 DIVERGED = 1e-14
-# the same ratio, below the negative of which K is indefinite by more than the rounding of a float32 matrix
+# the same ratio: below minus this value, K is indefinite by more than the rounding of a float32 matrix
 INDEFINITE = 1e-5
 # relative distance at which a β counts as being at its bound
 BOUND_ROUNDING = 1e-12
@@ -37,7 +37,7 @@ class DualProblem:
 
     Attributes
     ----------
-    gram : the operator K, or what the solver uses instead; None if only the quadratic program is needed.
+    gram : the operator K, or another object that the solver uses; None if only the quadratic program is needed.
     loss, y, weight : the primal is ½|w|² + Σ weight · loss(y, f + b).
     intercept : whether there is an intercept b.
     """
@@ -170,7 +170,7 @@ def fill_survey(qp: BoxQP, beta: Vector, F: Vector, groups: NDArray[np.float64],
 
 
 def survey_of(groups: NDArray[np.float64], totals: Vector, sums: Vector) -> Survey:
-    """The `Survey` from the results of `fill_survey`; ``sums`` are those that the program requires."""
+    """The `Survey` from the results of `fill_survey`; ``sums`` are the sums that the program requires."""
     from mercer.problems import _optimality_loops as at
 
     outside, norm, abs_norm, linear, abs_linear, paid, ridge = totals.tolist()

@@ -13,10 +13,10 @@ class PartsPlan:
     Attributes
     ----------
     n_samples : samples with a positive weight.
-    n_parts, n_kept : parts of the rows, and those of them that stay in memory.
-    n_workers : workers of a cluster that have them; 0 for this process.
+    n_parts, n_kept : parts of the rows, and parts that stay in memory.
+    n_workers : workers of a cluster that hold the parts; 0 if this process does.
     memory : bytes for parts that stay in memory; 0 for no limit.
-    method : "pools" solves the exact machine by pools of samples, "landmarks" one in the span of landmarks.
+    method : "pools" solves the exact machine by pools of samples, "landmarks" a machine in the span of landmarks.
     first_pool, largest_pool : samples of a pool at first and at most; 0 for landmarks.
     precision : of kernel values during the rounds. The certificate is computed in float64.
     n_threads : threads for kernel values in this process.

@@ -8,7 +8,7 @@ the solver reports is used. For every feasible β and every threshold, weak dual
 as long as K is positive semidefinite.
 
 A model with a hard tube (C = ∞) misses the tube by rounding or by tol, so its primal is ∞. It is feasible for a tube
-that is wider by the excess, whose dual value is lower by |β|₁ times the excess. The certificate is that of this tube.
+that is wider by the excess, whose dual value is lower by |β|₁ times the excess. The certificate is for this wider tube.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.kernels.features import Vector
 
-# so many steps of a run are kept at most
+# most steps of a run that are kept
 MOST_STEPS = 1_000_000
 # steps that printing shows at the beginning and at the end
 SHOWN = 5
@@ -20,12 +20,12 @@ class Steps:
     """Every step of a run, in order: an array for each quantity, with one entry per step.
 
     ``steps["i"]`` or ``steps.i`` is a quantity, ``steps[k]`` is step k as a dictionary, ``steps[:k]`` are the first k,
-    ``len(steps)`` is their number; ``pandas.DataFrame(steps.columns)`` is all of it as a table.
+    ``len(steps)`` is the number of steps; ``pandas.DataFrame(steps.columns)`` is a table of all steps.
 
     Attributes
     ----------
     method : the name of the procedure.
-    columns : dictionary of the arrays, which are read-only. Which there are depends on the procedure.
+    columns : dictionary of the arrays, which are read-only. Their names depend on the procedure.
     measure : the column that the procedure improves; displays draw it.
     complete : whether all steps were kept, rather than the first million.
 

@@ -2,11 +2,11 @@
 
 Each likelihood term is replaced by a Gaussian site exp(νᵢ fᵢ − ½ τᵢ fᵢ²) (Minka, 2001; Rasmussen & Williams, 3.6). With
 S = √τ and B = I + SKS the approximate posterior has the covariance Σ = K − KSB⁻¹SK and the mean Σν = Kb,
-b = ν − S B⁻¹ S K ν. A site is right if its product with the other sites (the cavity) has the mean and the variance that
-the exact term times the cavity has.
+b = ν − S B⁻¹ S K ν. At a fixed point, a site times the other sites (the cavity) has the same mean and variance
+as the exact term times the cavity.
 
-All sites are updated together (the order of Algorithm 3.5 is one by one, with the same fixed points): then a sweep is
-one factorisation and one inverse, and not n updates of an n × n matrix. Steps are damped when they grow. The evidence
+All sites are updated together (Algorithm 3.5 updates them one by one, with the same fixed points). So a sweep is one
+factorisation and one inverse instead of n updates of an n × n matrix. Steps are damped when they grow. The evidence
 is (3.65), in the form of (3.73) and (3.74); its derivatives at a fixed point are ½ Σ (bb' − S B⁻¹ S)ᵢⱼ ∂Kᵢⱼ
 (Algorithm 5.2).
 """
@@ -23,7 +23,7 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Matrix, Vector
 from mercer.process.latent import Covariance, LatentPosterior, evidence_gradient, log_determinant, times
 
-# the sites are right when no mean and no variance, in units of the prior, differs by more
+# the sites have converged when no mean and no variance, in units of the prior, differs by more
 TOL = 1e-9
 # the shortest step, and how steps shrink and grow again
 SHORTEST, SHRINK, GROW = 0.05, 0.5, 1.2
@@ -80,7 +80,7 @@ class ExpectationPropagation:
         return -np.inf if found is None else found[2]
 
     def _swept(self, kernel: Kernel) -> tuple[Matrix, Marginals, float, int, bool] | None:
-        """Sweep from the last sites, and again from none if that fails. The memory of the factor then has B⁻¹."""
+        """Sweep from the last sites, and again without sites if that fails. Then the memory of the factor holds B⁻¹."""
         K = self.covariance.matrix(kernel)
         found = self._sweeps(K)
         if (found is None or not found[2]) and self.tau.any():

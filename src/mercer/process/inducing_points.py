@@ -29,13 +29,13 @@ from mercer.gram.operator import GramOperator, prepare_columns
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, count_samples, span, take_samples
 
-# rows that are computed together, and those of derivatives of the diagonal
+# rows that are computed together, and the same for derivatives of the diagonal
 BLOCK, DIAGONAL = 2048, 64
 # j, as a share of the largest k(z, z): the first with which K_mm has a factor
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-6)
 # rounding of t, as a share of tr K
 ROUNDING = 1e-13
-# inducing points are chosen from at most so many samples per point, and from all if there are no more than POOL
+# inducing points are chosen from POOL random samples, or PER_POINT per point if that is more; from all if fewer exist
 PER_POINT, POOL = 20, 20_000
 
 
@@ -91,7 +91,7 @@ class InducingEvidence:
         return found.lower, theta, float(noise * slope), None if moved is None else moved + moves
 
     def choose(self, kernel: Kernel, count: int, random: Any) -> Vector:
-        """Numbers of the samples with the largest variance given those before them (Burt et al., JMLR 2020)."""
+        """Indices of the samples with the largest variance given the samples chosen before (Burt et al., JMLR 2020)."""
         pool = np.arange(self.n)
         if self.n > max(POOL, PER_POINT * count):
             pool = np.sort(random.permutation(self.n)[: max(POOL, PER_POINT * count)])

@@ -38,8 +38,8 @@ COEFFICIENTS = np.array([-1854.8214151, 3516.89893646, 221.29346712, 128.1232380
 class LatentPosterior:
     """A Gaussian approximation: c, S, L, and the approximate log p(y); ``probit`` if σ is Φ instead of the logistic.
 
-    ``steps`` counts Newton steps or sweeps. ``primal`` and ``dual`` bound the value of the convex problem whose
-    solution c is, ``violation`` is that of its optimality conditions; inf if there is no such problem.
+    ``steps`` counts Newton steps or sweeps. ``primal`` and ``dual`` bound the value of the convex problem that
+    c solves, ``violation`` is that of its optimality conditions; inf if there is no such problem.
     """
 
     coef: Vector
@@ -68,7 +68,7 @@ def latent_moments(
 ) -> tuple[Matrix, Matrix]:
     """Means and variances at the samples a, a column for each posterior. Values of k are computed once for all.
 
-    ``parts`` are posteriors with one kernel, and which of the training samples b each of them has; None for all.
+    ``parts`` are posteriors with one kernel, each with the indices of its training samples in b; None for all.
     """
     gram, prior = GramOperator(kernel, b, n_threads), kernel.diagonal(a)
     means, variances = np.empty((len(a), len(parts))), np.repeat(prior[:, None], len(parts), axis=1)
@@ -104,9 +104,9 @@ def probit_average(mean: Vector, variance: Vector) -> Vector:
 
 
 class Covariance:
-    """The matrix of the kernel that was asked for last: its upper triangle, in memory that the next kernel reuses.
+    """The covariance matrix of the last kernel: its upper triangle, in memory that is reused for the next kernel.
 
-    ``index`` are the samples of this part, None for all. A part takes its matrix from that of ``whole`` if this has it.
+    ``index`` are the samples of this part, None for all. A part takes its matrix from ``whole`` if that has it.
     """
 
     def __init__(self, samples: Any, n: int, n_threads: int, index: Vector | None = None, whole: Any = None) -> None:
@@ -149,7 +149,7 @@ class Covariance:
         if self._factor is None:
             self._factor = np.empty((self.n, self.n))
         B = self._factor
-        with np.errstate(all="ignore"):  # the unwritten triangle holds anything
+        with np.errstate(all="ignore"):  # the unwritten triangle may hold any values
             for i in range(0, self.n, ROWS):
                 tile = B[i : i + ROWS, i:]
                 np.multiply(K[i : i + ROWS, i:], root[i:], out=tile)
@@ -160,7 +160,7 @@ class Covariance:
 
     @property
     def factor_memory(self) -> Matrix:
-        """The memory of the last factor, in rows: what LAPACK wrote to a lower triangle is in the upper one here."""
+        """The memory of the last factor, row-major: LAPACK's lower triangle is the upper one here."""
         assert self._factor is not None
         return self._factor
 
@@ -187,7 +187,7 @@ def evidence_gradient(
 ) -> Vector:
     """½ Σ (c c' − S B⁻¹ S + v c' + c v')ᵢⱼ ∂Kᵢⱼ: the derivatives of log p(y) with respect to ``kernel.theta``.
 
-    ``inverse`` has B⁻¹ in its upper triangle. v (``implicit``) is how log p(y) changes because the posterior moves.
+    ``inverse`` has B⁻¹ in its upper triangle. v (``implicit``) accounts for the change of the posterior.
     """
     left, right = np.column_stack([coef + implicit, coef]), np.vstack([coef, implicit])
 

@@ -59,7 +59,7 @@ def conjugate_gradients(
 ) -> Converged:
     """Improve X until the largest entry of each column of B − AX is at most goal(X). Edits X in place.
 
-    If the iteration diverges, X is its best point. ``max_iter`` limits the products, without those that recompute
+    If the iteration diverges, X is its best point. ``max_iter`` limits the products, not counting those that recompute
     residuals; ``scale`` multiplies the dual value ΣX'B − ½X'AX that is reported after each step. If the preconditioner
     is a factor of A itself (``factored``), the first point is its solution. ``seconds`` is the approximate time of a
     product: with a time limit the iteration leaves enough time for one more by the caller.

@@ -1,4 +1,4 @@
-"""BLAS and LAPACK on parts of matrices, where they are: numpy cannot add a product to one, and scipy copies parts.
+"""BLAS and LAPACK on parts of matrices, in place: numpy cannot add a product to a part, and scipy copies parts.
 
 scipy publishes the addresses of these functions for compiled languages (`scipy.linalg.cython_blas`). Matrices are rows
 of contiguous numbers here; the functions take columns, and see each matrix transposed.
@@ -15,7 +15,7 @@ import numpy as np
 from mercer.kernels.features import Matrix, Vector
 
 _LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-# of their arguments: a letter, a whole number, a number, an array
+# module and argument types of each function: c a letter, i an integer, r a real number, p an array
 _KINDS = {
     "gemm": ("cython_blas", "cciiirpipirpi"),
     "symm": ("cython_blas", "cciirpipirpi"),
@@ -47,7 +47,7 @@ def _call(name: str, letter: str, *given: Any) -> None:
 
 
 def _stride(a: Matrix) -> int:
-    """Numbers from a row to the next."""
+    """The distance from a row to the next, in numbers."""
     if a.strides[1] != a.itemsize:
         raise ValueError("The rows of a matrix that is changed in place must be contiguous.")
     return max(a.strides[0] // a.itemsize, a.shape[1])

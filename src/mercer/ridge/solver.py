@@ -49,13 +49,13 @@ REFINEMENTS = 15
 MOST_STEPS = 10_000
 # rank of the preconditioner if the matrix is not stored
 RANK = 512
-# and the share of the remaining time that computing it may take
+# share of the remaining time that computing the preconditioner may take
 RANK_SHARE = 0.25
-# operations per second of a factorisation, at least: one that would exceed the time limit is not begun
+# lower bound on operations per second of a factorisation: one that would exceed the time limit is not begun
 SPEED = 1e10
 # a residual larger than this, relative to the targets, is not accepted as rounding
 ROUNDED = 1e-6
-# up to this many columns, a product per column with half of the symmetric matrix; more share one with the whole matrix
+# up to this many columns, each has a product that reads half of the symmetric matrix; more share one that reads it all
 BY_COLUMN = 2
 
 

@@ -24,7 +24,7 @@ from mercer._compiled.pointers import address_of, emit_call, vectors
 
 # most bounds that one step may meet
 MOST_BOUNDS = 48
-# relative to the largest diagonal entry: what is added to the diagonal, and the smallest pivot of a member that moves
+# relative to the largest diagonal entry: the shift of the diagonal, and the smallest pivot of a member that moves
 SHIFT, SMALLEST_PIVOT = 1e-8, 4e-8
 # a member whose distance from its bound is below this, relative to its terms, is at the bound
 AT_BOUND = 1e-14

@@ -30,14 +30,14 @@ from mercer.svm._round_loops import (
     solve_working_set,
 )
 
-# a block is solved to this share of the violation, or of tol if that is more, in at most so many steps per member
+# a block is solved to this share of the violation, or of tol if that is more, in at most this many steps per member
 BLOCK_TOL, LAST_TOL = 0.06, 0.8
 STEPS_PER_MEMBER = 200
-# new members of a working set: a share of the variables, at least so many
+# new members of a working set: one per this many variables, but at least FEWEST_NEW
 VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
-# or a share of the free variables, if that is more
+# or one per this many free variables, if that is more
 FREE_PER_NEW = 2
-# a run is stuck after so many rounds without an improvement of the violation to this share
+# a run is stuck after this many rounds without a violation below this share of the smallest one so far
 PATIENCE, IMPROVED = 40, 0.95
 # how a call ended: as NEEDS_NEWTON, or
 CONVERGED, UNFINISHED, STUCK = range(3)
@@ -100,9 +100,9 @@ def _list_previous(program, beta, members, previous):
 def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, space):
     """Solve a program from a feasible beta, in at most ``max_rounds`` rounds: (how it ended, rounds, steps).
 
-    The row source is K, at whose columns ``ranges``, (start, stop) each, F is kept; or ``lazy``. The other one is None.
+    The row source is K or ``lazy``; the other one is None. F is kept at the columns of K in ``ranges``, (start, stop).
     ``null`` is the variable of the null sample, the last one, or -1. ``newton`` is the address of Newton's step, or 0:
-    see `solve_block`. Another call continues. Edits beta, F = K beta and space.
+    see `solve_block`. Another call continues the run. Edits beta, F = K beta and space.
     """
     n, size = beta.shape[0], space.block.shape[0]
     layout, new_places, previous, block = space.layout, space.new_places, space.previous, space.block

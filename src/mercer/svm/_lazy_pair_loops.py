@@ -1,8 +1,8 @@
 """Kernel values of two classes whose within-class Gram blocks are stored; the cross block is computed lazily.
 
-A *cross row* of a sample are its kernel values with all samples of the other class. Only samples that move need theirs,
-to update F = Kb. Other samples need values with the members of the working set alone. `read_lazy` fills the block of a
-working set, `add_lazy` updates F: the row source of `_driver_loops.drive` that computes values on demand.
+The *cross row* of a sample holds its kernel values with all samples of the other class. Only samples that move need
+one, to update F = Kb. Other samples need values with the members of the working set alone. `read_lazy` fills the block
+of a working set, `add_lazy` updates F: the row source of `_driver_loops.drive` that computes values on demand.
 """
 
 from typing import Any, NamedTuple
@@ -160,7 +160,7 @@ def read_lazy(pair, members, new_places, block):
     first, second, slots, lists = pair.first, pair.second, pair.slots, pair.lists
     n_i, cross_index, without_i, without_j = first.X.shape[0], pair.numbers[0], pair.numbers[1], pair.numbers[2]
     n_without_i, n_without_j = 0, 0
-    for t in range(members.shape[0]):  # members that stay may have no cross row, either
+    for t in range(members.shape[0]):  # members that stay may also lack a cross row
         v = members[t]
         if slots[v] < 0:
             if v < n_i:

@@ -130,7 +130,7 @@ def _take_highest(bins, count, chosen, n_chosen, histogram):
     while threshold > 1 and total + histogram[threshold] <= count:
         total += histogram[threshold]
         threshold -= 1
-    # of the bin at the threshold as many as fit, evenly spaced: at beta = 0 all variables of a class are in one bin
+    # take as many of the bin at the threshold as fit, evenly spaced: at beta = 0 all variables of a class share a bin
     room, alike, seen = min(count - total, histogram[threshold]), max(1, histogram[threshold]), 0
     for v in range(bins.shape[0]):
         if bins[v] >= threshold:
@@ -186,7 +186,7 @@ def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size
 
 @compiled()
 def shrinkable(up, low, group, extremes, slack, keep):
-    """Shrinking: keep[v] = False for variables at a bound whose rates miss by slack * violation; their number."""
+    """Shrinking: keep[v] = False if no rate of v is within slack * violation of moving it; returns how many."""
     count = 0
     for v in range(up.shape[0]):
         margin = slack * max(0.0, extremes[group[v], 0] - extremes[group[v], 1])
@@ -290,7 +290,7 @@ def mirror_rows(rows, new_places, block):
 
 @compiled()
 def by_group(chosen, group):
-    """The variables of the first group, then those of the next ones; the order within a group is kept."""
+    """The variables sorted by group; the order within a group is kept."""
     ordered = np.empty(chosen.shape[0], chosen.dtype)
     count, g = 0, 0
     while count < chosen.shape[0]:
@@ -339,7 +339,7 @@ def form_working_set(
 def solve_working_set(
     layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, change
 ):  # fmt: skip
-    """Solve the working set, the rows of whose new members have been read.
+    """Solve the working set, after the rows of its new members were read.
 
     Returns (steps, gain of the objective, unbounded) of `solve_members`, and the number of samples that moved. SAMPLES
     of ``layout`` begins with these samples, ``change`` with their change of beta. Edits block, beta, layout, change.
@@ -360,7 +360,7 @@ def solve_working_set(
 
 @compiled()
 def count_used(chosen, previous, beta):
-    """How many chosen variables are not of the previous set, and how many of these have a weight."""
+    """How many chosen variables were not in the previous set, and how many of these have a weight."""
     known = np.zeros(beta.shape[0], np.bool_)
     for t in range(previous.shape[0]):
         known[previous[t]] = True

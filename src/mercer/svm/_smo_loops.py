@@ -61,9 +61,9 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, ends, tol, max_steps, n
     """Descend until the violation is at most tol: (steps, violation, unbounded). Edits beta and score in place.
 
     Group h has the members from ends[h] to ends[h + 1]. Pair steps find out which members are free. Once pair steps
-    that met no bound have taken about as long as Newton's step, that is tried; it counts as one step. ``newton`` is
-    the address of its machine code. It takes long to compile and many problems never need it: with address 0 the run
-    ends with NEEDS_NEWTON steps when it would be tried, and is to be repeated with the address.
+    that met no bound have taken about as long as Newton's step would, it is tried; it counts as one step. ``newton`` is
+    the address of its machine code. It takes long to compile and many problems never need it. With address 0 the run
+    ends with NEEDS_NEWTON steps when it would be tried; the caller repeats the run with the address.
     """
     n = beta.shape[0]
     kind = score.dtype.type

@@ -7,7 +7,7 @@ from mercer._compiled.compile import compiled
 
 @compiled()
 def best_value(i, K, linear, l1, ridge, lower, upper, beta, F):
-    """(optimum of variable i without its bounds, the same within them, gain of the objective) if the others stay."""
+    """(optimum of variable i without its bounds, optimum within them, gain of the objective) if the others stay."""
     before = beta[i]
     score = linear[i] - F[i] - ridge[i] * before
     curvature = K[i, i] + ridge[i]

@@ -29,9 +29,9 @@ def _take_rows(X, index, chosen, count, rows, norms):
 def exact_values(
     formula, X, index, beta, F, linear, l1, ridge, lower, upper, group, near, slack, groups, totals
 ):  # fmt: skip
-    """Recompute F in float64 at all samples whose loss or violation may not be zero; the number of kernel values.
+    """Recompute F in float64 where loss or violation may not be zero. Returns the number of kernel values.
 
-    The problem is that of the samples X[index], F comes from float32 values. Verified are samples with weight and
+    The problem has the samples X[index]; F comes from float32 values. F is verified at samples with weight and at
     samples within a margin of a kink of the loss: ``near``, or SAFETY times the largest error of F seen if that is
     more. Edits F. Fills ``slack`` with -inf at verified samples, and groups and totals (see `optimality_sums`).
     """

@@ -447,7 +447,7 @@ def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs |
 
 
 def _at(places: Vector, values: Vector) -> Vector:
-    """The vector with these values at these places, which are all."""
+    """The vector with values[k] at places[k]; ``places`` is a permutation."""
     found = np.empty_like(values)
     found[places] = values
     return found

@@ -12,8 +12,8 @@ Each round
 Joachims, "Making large-scale SVM learning practical" (1999); Fan, Chen & Lin, JMLR 6 (2005).
 
 A large problem starts with a random part of the samples as active. When the active part is solved, F of the inactive
-samples is reconstructed where they may violate, and violators become active. Shrinking makes samples inactive whose
-variables are at a bound with rates that miss by a margin. A run converges only on all samples.
+samples is reconstructed where they may violate, and violators become active. Shrinking makes a sample inactive
+if its variables are at a bound and their rates are a margin away from moving them. A run converges only on all samples.
 
 `Active` holds contiguous copies of the program's vectors. `Inactive` reconstructs F of inactive samples (LIBSVM's
 reconstruct_gradient) where it is needed. While a sample x is inactive, w moves by Δw with |Δw|² = Δβ'KΔβ, so F of x
@@ -113,7 +113,7 @@ class Active:
 
     @property
     def real(self) -> Vector:
-        """Which variables are not the null variable."""
+        """A mask of the variables other than the null variable."""
         return self.variables >= 0
 
     def scores(self) -> Scores:
@@ -160,7 +160,7 @@ class Active:
         F[self.samples] = self.F[:-1]
 
     def renumber(self, members: Vector, other: Active) -> Vector:
-        """The numbers that these members have in another active set; members that are not in it are dropped."""
+        """The positions of these members in another active set; members that are not in it are dropped."""
         known = other.variables[: len(other.variables) - (other.null >= 0)]
         wanted = self.variables[members]
         wanted = wanted[wanted >= 0]
@@ -180,9 +180,9 @@ class InactiveGroup(NamedTuple):
     Attributes
     ----------
     rows : the samples.
-    then : β of all samples at that time, for which their F is right.
-    moved : a bound on how far w had moved since then at the last check of all samples; inf for samples that became
-        inactive after it.
+    then : β of all samples when the group became inactive; F of its rows is right for this β.
+    moved : an upper bound on |Δw| from that time to the last check of all samples; inf for samples that became
+        inactive after this check.
     """
 
     rows: Vector
@@ -213,7 +213,7 @@ class Inactive:
         self.groups.append(InactiveGroup(np.flatnonzero(rest), beta, 0.0))
 
     def reconstruct(self, beta: Vector, F: Vector, anew: bool = False) -> None:
-        """Compute F of all inactive samples for this β; ``anew`` if F was changed from outside. Edits F."""
+        """Compute F of all inactive samples for this β; ``anew`` if the caller changed F. Edits F."""
         for group in self.groups:
             self._update(group.rows, group.then, beta, F, anew)
         self.groups = []
@@ -221,7 +221,7 @@ class Inactive:
     def reconstruct_near(self, beta: Vector, variables: Vector, F: Vector, level: Vector) -> None:
         """Compute F of the inactive samples that may violate these thresholds. Edits F.
 
-        ``beta`` is β of the samples, ``variables`` that of the variables of the program.
+        ``beta`` has one entry per sample, ``variables`` one per variable of the program.
         """
         if self._last_check is None or not self.gram.kernel.positive_semidefinite:
             self.reconstruct(beta, F)
@@ -277,17 +277,18 @@ def _without_smallest(weights: Vector, total: float) -> Vector:
     return np.sort(columns[order[np.cumsum(size[order]) > total]])
 
 
-# at most this share of a working set is new. The number allowed halves, down to FEWEST_NEW, if fewer than FEW_USED of
-# the last new members got a weight, and doubles if more than MOST_USED did
+# at most this share of a working set is new. The number allowed halves, down to FEWEST_NEW, if less than the share
+# FEW_USED of the last new members got a weight, and doubles if more than the share MOST_USED did
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
-# members of the first working set: at beta = 0 all scores are alike, so its choice is blind. The limit doubles each
-# round
+# members of the first working set: at beta = 0 all scores are alike and do not tell which samples matter. The limit
+# doubles each round
 FIRST_MEMBERS = 64
-# a block is solved to this share of the violation, in at most so many pair steps per member
+# a block is solved to this share of the violation, in at most this many pair steps per member
 BLOCK_TOL = 0.1
 STEPS_PER_MEMBER = 200
-# shrinking: by which share of the violation rates must miss, the smallest share of variables that goes, how often
+# shrinking: the margin of the rates as a share of the violation, the smallest share of variables that is removed, and
+# the number of rounds between two attempts
 SHRINK_SLACK, SHRINK_AT_LEAST, SHRINK_EVERY = 0.5, 0.2, 4
 # the tolerance for the first part of the samples
 FIRST_STAGE_TOL = 0.1
@@ -297,22 +298,22 @@ STAGE_TOL = 0.1
 SETTLED = 1.05
 # most rounds in which neither the violation improves nor, by this share, the objective
 PATIENCE, SMALLEST_GAIN = 30, 1e-14
-# every so many rounds the gap must have shrunk to this share; a run stalls after so many failures in a row
+# every GAP_EVERY rounds the gap must have shrunk to the share GAP_SHRINKS; GAP_FAILURES failures in a row end the run
 GAP_EVERY, GAP_SHRINKS, GAP_FAILURES = 25, 0.98, 3
 # the share of the time left that a round may take
 SHARE_OF_TIME = 0.5
-# a check of all samples, with the rows that follow it, takes so many times as long as F of all samples at the end
+# a check of all samples, with the rows that follow it, takes this many times as long as F of all samples at the end
 CHECK_COST = 2.0
 NO_MEMBERS = np.empty(0, np.int64)
-# seconds that float64 values between so many rows and columns take
+# (n_rows, n_columns) -> the seconds that float64 kernel values between them take
 Seconds = Callable[[float, float], float]
 
 
 class Decomposition:
     """One run of the solver, which can be continued. ``beta`` and ``F`` are its state.
 
-    ``gram`` computes kernel rows, or holds a stored matrix. ``seconds`` estimates the time of float64 values between so
-    many rows and columns: with a time limit, the run ends while there is time to compute F of all samples.
+    ``gram`` computes kernel rows, or holds a stored matrix. ``seconds(n_rows, n_columns)`` estimates the time of
+    float64 values: with a time limit, the run ends while there is time to compute F of all samples.
     """
 
     def __init__(
@@ -370,7 +371,7 @@ class Decomposition:
             self._start_small()
 
     def restart(self, rows: Vector | None = None) -> None:
-        """Continue after beta and F were changed from outside, at these samples only or, without rows, at all."""
+        """Continue after the caller changed beta and F, at ``rows`` only or, without rows, at all samples."""
         if not isinstance(self.store, RowStore):
             self._activate(np.arange(self.n))
         elif rows is None or not self.shrinking or self.plan.keeps_active:
@@ -579,7 +580,7 @@ class Decomposition:
         return self.shrinking and not (self.plan.keeps_active and self._rows.has_room)
 
     def _shrink(self, scores: Scores, previous: Vector) -> Vector | None:
-        """Make samples inactive that seem settled. Returns the working set in new numbers, None if too few are."""
+        """Make samples that seem settled inactive. Returns the renumbered working set, None if too few are settled."""
         from mercer.svm._round_loops import shrinkable
 
         active = self.active
@@ -593,16 +594,16 @@ class Decomposition:
         if len(index) == 0 or len(index) > (1 - SHRINK_AT_LEAST) * len(active.samples):
             return None
         active.write_back(self.beta, self.F)
-        # their F is right for the present beta
+        # F of the removed samples is right for the present beta
         self._inactive.add(active.samples[~wanted], self._beta_of_samples())
         self._rows.restrict(index, self._rows.gram.take(index))
         self._activate(active.samples[index])
         return active.renumber(previous, self.active)
 
     def _check_all_samples(self, tol: float, level: Vector, previous: Vector) -> Vector:
-        """Check all samples: those that violate the threshold of the active ones become active.
+        """Check all samples: samples that violate the threshold of the active ones become active.
 
-        Returns the working set in new numbers.
+        Returns the renumbered working set.
         """
         old = self.active
         old.write_back(self.beta, self.F)

@@ -26,7 +26,7 @@ from mercer.problems.solution import Options, Solution, Status, TracePoint, unfi
 from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.svm.plan import Plan
 
-# pair steps between two checks of the clock; after so many a Newton step is taken
+# pair steps between two checks of the clock; after this many, a Newton step is taken
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
 NEVER = np.iinfo(np.intp).max
 # first estimate of the seconds of a pair step per variable, until it is measured
@@ -92,7 +92,7 @@ class DenseRun:
         return np.append(values[self._order], extra) if self._null else values[self._order]
 
     def restart(self, rows: Vector | None = None) -> None:
-        """Continue after F was changed from outside, at these samples or at all. No other state depends on F."""
+        """Continue after the caller changed F, at ``rows`` or at all samples. No other state depends on F."""
 
     def run(self, tol: float) -> Status:
         """Descend until the violation, computed from the tracked F, is at most tol."""
@@ -161,7 +161,7 @@ class DenseRun:
         return NEVER if left == np.inf else max(STEPS_AT_LEAST // 10, int(min(NEVER, 0.5 * left / self._pace)))
 
     def _n_active(self, members: Vector | None) -> int:
-        """The number of samples that have one of these variables; all of them for None."""
+        """The number of samples with at least one of these variables; of all samples for None."""
         if members is None:
             return len(self.F)
         samples = np.unique(self._program.sample[members])

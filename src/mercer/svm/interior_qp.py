@@ -32,7 +32,7 @@ from mercer.problems.face import Saddle, polish
 Matrix = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# factorisations of a whole run, and of its next step together with its end
+# factorisations of a whole run, and of one more step and the end of the run
 INTERIOR_STEPS, STEPS_TO_FINISH = 25, 3
 # floating point operations of a factorisation per second, on one thread
 SPEED = 8e9
@@ -102,8 +102,8 @@ def interior_point(
 class _Program:
     """The program over parts: n unsplit variables or positive parts, then the negative parts of split variables.
 
-    ``cost`` is the linear cost of each part; ``below`` and ``above`` mark finite bounds. ``alone`` is about the value
-    of a single variable without the others, ``reach`` the distance that a part may be expected to go, ``unit`` the
+    ``cost`` is the linear cost of each part; ``below`` and ``above`` mark finite bounds. ``alone`` is the approximate
+    value of a variable if it were the only one, ``reach`` the distance that a part is expected to move, ``unit`` the
     expected size of the objective.
     """
 

@@ -25,28 +25,28 @@ from mercer.problems.solution import Options
 
 # ---- presolve --------------------------------------------------------------------------------------------------------
 
-# a linear kernel is solved over its features from so many samples, and so many per feature: SMO would need many rounds
+# fewest samples, and samples per feature, from which a linear kernel is solved over its features: SMO needs many rounds
 FEATURES_FROM, FEATURES_FROM_EACH = 400, 4
 # with more features the factorisations of the interior-point method take longer than SMO
 FEATURES_UP_TO = 500
-# from so many samples equal ones are searched for: with fewer the search costs more than it saves
+# fewest samples among which equal ones are searched for: with fewer the search costs more than it saves
 MERGE_FROM = 4096
 # equal samples are merged if at most this share is distinct
 MERGED_SHARE = 0.97
-# β from w, over features: up to so many samples at kinks their matrix is factored
+# most samples at kinks whose matrix is factored when β is recovered from w over features
 FACE_UP_TO = 1500
 
 # ---- storage and precision -------------------------------------------------------------------------------------------
 
-# up to so many variables the matrix is float64: float32 and its verification take as long (decision 049)
+# up to this many variables the matrix is float64: float32 and its verification take as long
 DOUBLE_UP_TO = 512
-# up to so many variables SMO runs on the dense matrix; beyond, working sets need fewer kernel values
+# up to this many variables SMO runs on the dense matrix; beyond, working sets need fewer kernel values
 DENSE_UP_TO = 1536
-# up to so many variables a run that stalls continues on the dense float64 matrix, with Newton and interior-point steps
+# most variables of a stalled run that continues on the dense float64 matrix, with Newton and interior-point steps
 RESCUE_UP_TO = 2048
-# up to so many variables solver="coordinate" and "smo" work: they keep the dense matrix, 200 MB
+# most variables for solver="coordinate" and "smo": they keep the dense matrix, 200 MB
 STEPWISE_UP_TO = 5_000
-# up to so many variables solver="qp" works: it factors a dense matrix in every step
+# most variables for solver="qp": it factors a dense matrix in every step
 QP_UP_TO = 5000
 # below this tol the rounding of float32 rows costs more rounds than it saves
 SINGLE_FROM_TOL = 2e-6
@@ -56,18 +56,18 @@ SINGLE_SCORES_FROM_TOL = 1e-4
 SINGLE_UP_TO_VALUE = 1e30
 # largest range of the targets, relative to tol, for float32 rows: with a larger one runs stall above tol
 SINGLE_UP_TO_SPREAD = 1e6
-# if the dense matrix takes fewer nanoseconds, one thread is quicker than waking a second
+# nanoseconds for the dense matrix below which one thread is quicker than waking a second
 THREADS_FROM = 1e7
-# dense SMO: after so many pair steps per variable the settled variables are shrunk once, if at most this share remains:
-# the rows of a smaller matrix are shorter and stay in the cache
+# dense SMO: after this many pair steps per variable the settled variables are shrunk once, if at most this share
+# remains: the rows of a smaller matrix are shorter and stay in the cache
 SETTLED_AFTER, MOST_UNSETTLED = 3.0, 0.7
-# separability: up to so many dimensions (or samples of a kernel without explicit features) and entries of the feature
-# matrix the finite algorithm takes seconds
+# separability: up to this many dimensions (or samples of a kernel without explicit features) and entries of the feature
+# matrix, the finite algorithm takes only seconds
 FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
 
 # ---- working sets ----------------------------------------------------------------------------------------------------
 
-# members of a working set: one in so many variables, since a larger set computes rows that are never needed
+# members of a working set: most, fewest, variables per member. A larger set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
 # most members of a working set in a search, where the matrix is stored and rows cost nothing; see CACHE_CONFLICT
 CHAIN_SET_UP_TO = 1528
@@ -75,9 +75,9 @@ CHAIN_SET_UP_TO = 1528
 FEWEST_MEMBERS = 4
 # entries of a column of a block compete for the same cache sets if the row length is a multiple of this
 CACHE_CONFLICT = 128
-# from so many samples a run starts on a part of them: at least so many, and one in so many
+# from PART_FROM samples on, a run starts on a part of them: one in PART_SHARE, but at least PART_AT_LEAST
 PART_FROM, PART_AT_LEAST, PART_SHARE = 8192, 2048, 16
-# active samples from which the row of a new member is computed only when it moves: half of them never do
+# active samples from which the row of a new member is computed only when it moves: half of the new members never do
 ROWS_WAIT_FROM = 6144
 # the same for costly kernel values, per member of the working set
 COSTLY_ROWS_WAIT_FROM = 3
@@ -86,14 +86,14 @@ KEPT_SHARE = 0.2
 
 # ---- pairs of classes ------------------------------------------------------------------------------------------------
 
-# up to so many samples of all classes one float64 matrix serves all pairs
+# up to this many samples of all classes, one float64 matrix serves all pairs
 ONE_MATRIX_UP_TO = 2048
-# up to so many samples of two classes their float32 matrix is joined from class blocks that pairs share
+# up to this many samples of two classes, their float32 matrix is joined from class blocks that pairs share
 CLASS_BLOCKS_UP_TO = 2560
 # the same for costly kernel values with a lazy cross block
 LAZY_BLOCKS_UP_TO = 6144
-# the cross blocks are lazy if the matrices of all pairs would take so many nanoseconds: below, there is little to save,
-# and the compiled loops for it take seconds to compile
+# the cross blocks are lazy if the matrices of all pairs would take this many nanoseconds: below, there is little to
+# save, and the loops for lazy blocks take seconds to compile
 LAZY_BLOCKS_FROM = 2e7
 # samples of two classes from which pairs are solved in several threads: smaller pairs wait for the interpreter lock
 SIDE_BY_SIDE_FROM = 600
@@ -185,7 +185,7 @@ _PAIRS_IN_WORDS = {
 
 
 def plan_problem(data: Data, problem: DualProblem, options: Options, left: float = np.inf, begun: bool = False) -> Plan:
-    """The plan of one quadratic program; ``left`` are the seconds until its time limit, ``begun`` if it has a start."""
+    """The plan of one quadratic program; ``left``: seconds until its time limit, ``begun``: whether it has a start."""
     if options.plan is not None and options.plan.pairs is None:
         return options.plan
     if not begun and over_features(data, problem.qp.n_vars, problem.qp, options):
@@ -204,8 +204,8 @@ def over_features(data: Data, n: int, qp: BoxQP, options: Options) -> bool:
 def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
     """Whether the problem can be solved over the features of a linear kernel.
 
-    There must not be too many features; the program must have zero sums and bounded boxes, and the loss of copies of a
-    sample, which each have a threshold, one kink. ``max_iter`` counts pair steps, so a limit excludes this route.
+    There must not be too many features; the program must have zero sums and bounded boxes. If samples have copies, each
+    with its threshold, their loss must have one kink. ``max_iter`` counts pair steps, so a limit excludes this route.
     """
     if not isinstance(data.kernel, Linear) or options.max_iter >= 0:
         return False

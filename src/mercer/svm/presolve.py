@@ -12,8 +12,8 @@ method of `mercer.linear` takes a few dozen steps, whatever C. β follows from w
 2. the others, about as many as there are features, keep the β of the interior point. It is corrected, in units of the
    room that each has in its box, so that X'β = w and Σβ = 0, or so that these samples lie at their kinks.
 
-Copies of samples with several thresholds (ordered classes) have one more feature for each threshold, 1 for its copies,
-whose weight is not penalised: then Σβ = 0 over each group, as for one intercept.
+For ordered classes, a sample has a copy for each of its thresholds. The copies have one more feature per threshold: 1
+for copies of that threshold, with a weight that is not penalised. Then Σβ = 0 over each group, as for one intercept.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def solve_over_features(
 ) -> DualPoint | None:
     """Solve a linear kernel over its features: β near the optimum; None if squares of the data overflow.
 
-    w is found to the relative ``gap``; β is corrected at most so many times by each of two methods.
+    w is found to the relative ``gap``; β is corrected at most ``corrections`` times by each of two methods.
     """
     samples = Rows.of(data.own_samples())
     qp = problem.qp
@@ -183,7 +183,7 @@ def solve_over_features(
 
 
 def _copies(samples: Rows, qp: BoxQP) -> Rows:
-    """The rows of the variables, each that of its sample with a 1 for its threshold."""
+    """The row of each variable: the row of its sample, with a 1 for its threshold."""
     sample = np.arange(samples.n) if qp.sample is None else qp.sample
     thresholds = np.eye(qp.n_groups)[qp.group]
     if isinstance(samples.X, Csr):
@@ -214,7 +214,7 @@ def _follow_copies(rows: Rows, qp: BoxQP, gap: float, n_threads: int, clock: Clo
 class DualRecovery:
     """Recovers β from w: at a bound, except for samples within ``width`` of a kink.
 
-    ``rows`` are those of the variables, with a feature for each threshold; ``weights`` are w and the thresholds.
+    ``rows`` has a row per variable, with a feature for each threshold; ``weights`` are w and the thresholds.
     ``point`` is the best β so far.
     """
 

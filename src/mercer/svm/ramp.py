@@ -94,7 +94,7 @@ class RampSolver:
     ) -> RampSolution:
         """Descend from a solution and the samples ``up`` to be given up; each solution is the start of the next.
 
-        ``objectives`` holds the objective of the solution if ``up`` was derived from it, else nothing.
+        ``objectives`` holds the objective of the solution if ``up`` was derived from the solution; else it is empty.
         """
         given_up, stationary = np.zeros(len(y), dtype=bool), bool(objectives) and not up.any()
         steps, trace = 0, []

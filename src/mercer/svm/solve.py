@@ -5,7 +5,7 @@
 A plan (`mercer.svm.plan`) decides how: over the features of a linear kernel, on the dense Gram matrix (`DenseRun`), or
 by decomposition on kernel rows (`Decomposition`). Float32 kernel values are used where they suffice. Their result is
 verified in float64 (`mercer.svm.verify`). If the violation found there is above tol, the exact F replaces the tracked
-one and the run continues (refinement in mixed precision), in the last attempt in float64 throughout.
+one and the run continues (refinement in mixed precision). The last attempt is in float64 throughout.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from mercer.svm.verify import exact_product, exact_rows, survey_at
 REFINEMENTS = 4
 # after an early end F is computed in float64 at all samples
 ENDED_EARLY = (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED)
-# with a time limit a run must have time for at least so many kernel rows
+# with a time limit, a run starts only if there is time for at least this many kernel rows
 FEWEST_ROWS = 8
-# if the solution over features has at most this relative gap, only so many pair steps per sample try to improve it
+# if the stalled solution over features has at most this relative gap, SMO takes at most this many steps per sample
 NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
 
 
@@ -105,7 +105,7 @@ def _solve(
 
 
 def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution) -> Solution:
-    """Solve a stalled linear problem over its features. Returns that solution if it is better."""
+    """Solve a stalled linear problem over its features. Returns this solution if it converged or its gap is smaller."""
     found = solve_over_features(data, problem, options, clock)
     if found is None:
         return solution
@@ -138,7 +138,7 @@ def _spinning(plan: Plan) -> Iterator[None]:
 
 
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: DualPoint) -> Solution:
-    """The solution found over features; if it stalled, the better one of it and what SMO makes of it."""
+    """The solution found over features. If it stalled, SMO continues from it, and the better solution is returned."""
     solution = _over_features(data, problem, options, clock, found)
     if solution.status is not Status.STALLED:
         return solution
@@ -151,7 +151,7 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
         return other
     if solution.certificate.relative_gap <= other.certificate.relative_gap:
         return solution
-    # this limit of the steps was not the user's
+    # the user did not set this limit of the steps
     return replace(other, status=Status.STALLED) if other.status is Status.MAX_ITER else other
 
 
@@ -209,7 +209,7 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
             # ill-conditioned: on the dense float64 matrix there are Newton and interior-point steps
             rescued, restart_in_double = True, True
         elif status is Status.STALLED and found > options.tol and in_single and attempt < REFINEMENTS:
-            # too many samples for that, but the rounding of float32 rows may be the reason
+            # too many samples for the dense matrix, but the rounding of float32 rows may be the reason
             restart_in_double = True
         elif found <= options.tol or status is not Status.CONVERGED or attempt == REFINEMENTS:
             break
@@ -272,7 +272,7 @@ def _certified(
 def solve_qp(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
     """Solve a small problem by the interior-point method on the dense matrix; [M5] "dual QP by a standard package".
 
-    If the time limit allows too few of its steps, SMO is used: its early model is better.
+    If the time limit allows too few interior-point steps, SMO is used: its model after an early end is better.
     """
     if problem.qp.n_vars > QP_UP_TO:
         raise InvalidInputError(
@@ -363,7 +363,7 @@ def solve_problem(
     beta = None if start is None else near(problem.qp, start)
     over = clock.over()
     if over is not None:
-        # one of many pairs or folds, and the time of all is over: certify the start as it is
+        # the time for all pairs or folds is over: certify the start of this one as it is
         solution = solve(data, problem, replace(options, max_iter=0, solver="auto"), clock, beta)
         solution.status = over
         return solution
@@ -374,7 +374,7 @@ def solve_problem(
         if problem.qp.has_open_box and report.positive_semidefinite:
             return solution
         if report.positive_semidefinite and solution.beta.any():
-            # the check saw a part of the samples only; with a ridge β diverges only if K is indefinite, and proves it
+            # the check saw only a part of the samples. With a ridge, β diverges only if K is indefinite: β'Kβ proves it
             weights = problem.qp.at_samples(solution.beta, data.n)
             smallest = float(solution.F @ weights / (weights @ weights))
         raise NotPositiveSemidefiniteError(smallest, report.largest_eigenvalue)
@@ -384,7 +384,7 @@ def solve_problem(
 def near(qp: BoxQP, beta: Vector) -> Vector | None:
     """A feasible β near the solution of another problem; None if its size differs.
 
-    The sums are corrected by a few coefficients: scaling all would take them off their bounds.
+    The sums are corrected by changing a few coefficients: scaling all of them would move them off their bounds.
     """
     if len(beta) != qp.n_vars:
         return None

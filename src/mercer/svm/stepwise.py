@@ -5,7 +5,7 @@ fixed, in one of three orders. It needs a problem without a sum constraint, that
 sequential minimal optimisation ([M5] "SMO (I-III)", [CS229] section on SMO): it moves two variables along the line that
 keeps their sum, by the pair steps of the exact solver (`_smo_loops.solve_block`), but no others.
 
-Both take no short cuts, so that their steps can be read: see `mercer.problems.steps`. In classification a step is told
+Both take no short cuts, so that their steps can be read: see `mercer.problems.steps`. In classification a step is given
 in α = yβ, which is between 0 and C; in regression in β = α⁺ − α⁻.
 """
 
@@ -28,7 +28,7 @@ from mercer.problems.solution import Options, Solution, Status, TracePoint, cert
 from mercer.problems.steps import MOST_STEPS, Steps
 from mercer.svm.plan import STEPWISE_UP_TO
 
-# a run has stalled after so many passes that neither raise the objective beyond rounding nor lower the violation
+# a run has stalled after this many passes that neither raise the objective beyond rounding nor lower the violation
 PATIENCE, ROUNDING = 20, 1e-15
 
 
@@ -43,7 +43,7 @@ def solve_stepwise(
     beta = problem.start() if start is None else start.copy()
     run = (Ascent if options.solver == "coordinate" else Smo)(K, qp, beta, options)
     status = run.run(clock)
-    F = K @ beta  # the sum over all steps has rounded
+    F = K @ beta  # the tracked F has rounding errors of all steps
     b = thresholds(qp, beta, F)
     if status is not Status.CONVERGED:
         b = problem.loss.best_thresholds(problem.y, F, problem.weight)[: qp.n_groups]
@@ -80,7 +80,7 @@ def _check(problem: DualProblem, options: Options) -> None:
 
 
 class _Run(ABC):
-    """What both procedures share: passes of as many steps as there are variables, and when to end."""
+    """The common part of both procedures: passes with one step per variable, and the tests for the end."""
 
     method: str
     names: tuple[str, ...]
@@ -211,7 +211,7 @@ class Smo(_Run):
         return len(steps), gained
 
     def _pair(self, i: int, j: int) -> tuple[float, ...]:
-        """The step of a pair that has just been taken; F is still that before it."""
+        """The row of the pair step that has just been taken; F is still the one before it."""
         qp, sign = self.qp, self._sign
         pair, change = np.array([i, j]), self._change[[i, j]]
         after = self.beta[pair]

@@ -36,7 +36,7 @@ class ExactFormula(NamedTuple):
         self, some: Vector, qp: BoxQP, beta: Vector, F: Vector, options: Options, slacks: Vector, groups: Matrix,
         totals: Vector,
     ) -> int:  # fmt: skip
-        """Recompute F in float64 where it matters (see `exact_rows`); the number of kernel values computed.
+        """Recompute F in float64 where it matters (see `exact_rows`). Returns the number of kernel values computed.
 
         The program has one variable for each of these samples. Edits F. Fills ``slacks`` with -inf where F is exact,
         and groups and totals for `survey_of`.

@@ -28,7 +28,7 @@ def popcount(typingctx, word):
 
 @compiled()
 def _sort(codes, spare, places):
-    """Sort whole numbers that are not negative: few by insertion, many by their bytes from the lowest to the highest.
+    """Sort non-negative integers: few by insertion, many by radix sort over their bytes, from the lowest byte.
 
     ``spare`` has room for all of them, ``places`` for 256 numbers. numba's own sort takes 0.8 s to compile.
     """

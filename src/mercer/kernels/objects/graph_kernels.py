@@ -55,7 +55,7 @@ def _numbered(parts: Any) -> tuple[Vector, Names]:
 
 
 class Level(NamedTuple):
-    """The subtrees of one height that occur: a subtree of the height below at the root, and those of the neighbours.
+    """The subtrees of one height that occur: each is a root and its neighbours with their subtrees of the height below.
 
     Subtree r has the root head[r] and the neighbours values[indptr[r] : indptr[r + 1]], in ascending order, where a
     neighbour is (number of the edge label) * n_below + (subtree of the height below).

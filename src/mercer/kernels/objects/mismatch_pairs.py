@@ -49,7 +49,8 @@ def shared_neighbours(k: int, m: int, letters: int) -> Vector:
         _polynomial(m, t=1.0, st=A - 1.0),
         _polynomial(m, st=A),
     )
-    # of (1 + (A-1)st)^e sums over all lower powers, reversed: times those of P, the sum of the product's coefficients
+    # reversed cumulative sums of the coefficients of (1 + (A-1)st)^e: their inner product with the coefficients of P is
+    # the sum of the coefficients of the product, i, j ≤ m
     equal, sums = _polynomial(m, one=1.0), []
     for _ in range(k + 1):
         sums.append(equal.cumsum(axis=0).cumsum(axis=1)[::-1, ::-1])

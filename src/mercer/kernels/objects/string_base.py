@@ -1,4 +1,4 @@
-"""What string kernels share: strings as arrays of characters, and a base class for kernels computed pair by pair."""
+"""The base of string kernels: strings as arrays of characters, and a class for kernels computed pair by pair."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ LARGEST_CODE = 1 << 62
 TABLE = 1 << 22
 # largest number of neighbouring k-grams in `Mismatch`: 24 bytes each, and as much again temporarily
 MOST_NEIGHBOURS = 1 << 25
-# up to so many neighbours of a k-gram, products of the lists are faster than comparing all pairs of k-grams
+# up to this many neighbours of a k-gram, products of the lists are faster than comparing all pairs of k-grams
 LISTED_NEIGHBOURS = 1000
 
 
@@ -311,7 +311,7 @@ class Mismatch(CountKernel):
         return self._pairs().triangle_rows(a) if isinstance(a, TextFeatures) else super().triangle_rows(a)
 
     def _lists(self) -> bool:
-        """Whether neighbours are listed: few for each run, or few for all runs that there can be."""
+        """Whether to list neighbours: if they are few for each run, or few for all possible runs together."""
         letters = len(self._letters())
         each = self._n_neighbours(letters)
         return each <= LISTED_NEIGHBOURS or each * letters**self.k <= MOST_NEIGHBOURS

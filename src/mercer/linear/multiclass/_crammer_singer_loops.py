@@ -130,7 +130,7 @@ def descend_samples(indptr, indices, values, bias, W, alpha, norms, labels, weig
         for k in range(K):
             highest = max(highest, score[k])
             product += a[k] * score[k]
-        # Fenchel-Young: the loss, what the dual counts, and a.f; the sum of a is 0
+        # Fenchel-Young: the loss, its term in the dual, and a.f; the sum of a is 0
         gap += C * (highest - score[label]) + product
         if A > 0.0:
             for k in range(K):

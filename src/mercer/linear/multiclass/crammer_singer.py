@@ -112,7 +112,7 @@ def joint_certificate(problem: JointProblem, W: Matrix, alpha: Matrix, intercept
         gap = 0.0
     valid = gap >= 0 and infeasible <= FEASIBILITY * float(np.abs(alpha).max(initial=0.0))
     if np.isinf(problem.weight).any():
-        # by how much a constraint is violated, or one with α ≠ 0 is away from equality
+        # the violation of a constraint, or the distance from equality of a constraint with α ≠ 0
         share = np.abs(alpha) / max(float(np.abs(alpha).max(initial=0.0)), np.finfo(np.float64).tiny)
         share[every, problem.labels] = 0.0
         violation = np.maximum((share * np.abs(own[:, None] - margin_terms)).max(axis=1), losses)

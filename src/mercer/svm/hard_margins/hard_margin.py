@@ -2,12 +2,12 @@
 
 The dual of a hard margin is unbounded if the classes are not separable, and SMO would take long to show that. So a run
 pauses once, after a few steps per sample, and a finite algorithm decides separability where that is cheap
-(`inseparable`). Most runs on separable classes end before.
+(`inseparable`). Most runs on separable classes end before the pause.
 
 Every run is verified at its end (`settle`). It may stall or diverge because the classes are not separable, or because
 rounding of the kernel matrix hides the digits that separate them. Rounding may also make it seem to converge.
-`mercer.svm.hard_margins.separation` decides which it is. If the model does not separate the classes, the largest margin
-found over features replaces it.
+`mercer.svm.hard_margins.separation` decides which of these holds. If the model does not separate the classes, the
+largest margin found over features replaces it.
 """
 
 from __future__ import annotations

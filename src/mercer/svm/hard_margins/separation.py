@@ -31,7 +31,7 @@ from mercer.kernels.features import Vector
 from mercer.svm.hard_margins.margin import EPS, Candidate, largest_margin, matrix_features, row_coefficients
 from mercer.svm.plan import FINITE_NUMBERS_UP_TO, FINITE_UP_TO
 
-# weights prove that hulls meet if each Σᵢ βᵢ xᵢⱼ is below this, relative to the largest |xᵢⱼ| of its column: rounding
+# weights prove that hulls meet if each Σᵢ βᵢ xᵢⱼ is rounding: below this share of the largest |xᵢⱼ| of its column
 COLUMN_ROUNDING = 1e-12
 # the same for a kernel: β'Kβ relative to the largest kernel value
 KERNEL_ROUNDING = 1e-13
