@@ -26,7 +26,7 @@ def bare(ax: Any, legend: bool = False) -> None:
 
 
 def clouds(n: int, distance: float, seed: int = 0) -> tuple[Matrix, Vector]:
-    """Two classes of the plane, whose means are so many standard deviations apart."""
+    """Two classes of the plane, whose means are ``distance`` standard deviations apart."""
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(n) % 2 == 0, 1, -1)
     return rng.normal(size=(n, 2)) + 0.5 * distance * np.outer(y, [0.6, 0.8]), y
