@@ -318,7 +318,7 @@ class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine
         return tags
 
     def _domain(self) -> str:
-        """What the samples are, as in ``Kernel.domain``."""
+        """The type of the samples, as in ``Kernel.domain``."""
         return domain_of(self.kernel)
 
     def _bind_kernel(self, kernel: Kernel, samples: Any, X: Any, n: int) -> Data:

@@ -305,7 +305,7 @@ class Growth(ABC):
         return found
 
     def _bound(self, found: Restricted) -> Lost:
-        """What the landmarks of the last solution lose at most; computed once."""
+        """A bound on what the landmarks of the last solution lose; computed once."""
         if self._lost is None:
             self._lost = self._lost_at_most(found)
         return self._lost

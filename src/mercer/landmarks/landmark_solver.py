@@ -290,7 +290,7 @@ class ArrayGrowth(Growth):
         return self.last
 
     def _linear(self, rows: Rows, tol: float) -> Restricted:
-        """A linear machine over the rows of L: coordinate descent from the last β, then what `linear_plan` ranks."""
+        """A linear machine over the rows of L: coordinate descent from the last β, then the "auto" plan."""
         own, threads = self.options, self.options.n_threads
         options = LinearOptions(tol=tol, max_iter=own.max_iter, n_threads=threads, seed=own.seed, budget=own.budget)
         problem = self.problem.with_rows(rows)

@@ -144,7 +144,7 @@ def name_samples(part: Part, wanted: dict[int, Index]) -> Named | None:
 
 
 class Message(NamedTuple):
-    """What the caller sends in a pass.
+    """The message that the caller sends in a pass.
 
     Attributes
     ----------

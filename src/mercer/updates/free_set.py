@@ -9,7 +9,7 @@ from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.updates.kernel_columns import KernelColumns
 
-# new memory is larger than what is needed by this factor
+# new memory is this many times the memory that is needed
 GROWTH = 1.25
 # if more variables than this join at once, the inverse is computed anew
 MANY_AT_ONCE = 48

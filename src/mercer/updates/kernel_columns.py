@@ -11,7 +11,7 @@ from mercer.gram.operator import GramOperator, check_finite
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 
-# new memory is larger than what is needed by this factor
+# new memory is this many times the memory that is needed
 GROWTH = 1.5
 
 

@@ -19,7 +19,7 @@ def panels(rows: int, columns: int, width: float = 3.3, height: float = 3.0) -> 
 
 
 def bare(ax: Any, legend: bool = False) -> None:
-    """Remove what a small panel has no room for: labels of axes, ticks, and the legend. Edits the axes."""
+    """Remove labels of axes, ticks, and the legend, for which a small panel has no room. Edits the axes."""
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     if not legend and ax.get_legend() is not None:
         ax.get_legend().remove()

@@ -26,7 +26,7 @@ class PairMachine(LossMinimiser):
         for key, value in LossMinimiser._parameter_constraints.items()
         if key not in ("C", "class_weight", "fit_intercept")
     }
-    # the problem that the certificate names
+    # the name of the problem in the certificate
     _problem: ClassVar[str] = "squared hinge loss over pairs"
 
     def _options(self) -> Options:

@@ -248,6 +248,6 @@ def check_known(order: PairOrder) -> None:
     """Raise if no pair has a known order."""
     if order.n_pairs == 0:
         raise InvalidInputError(
-            f"Of no two of the {order.n} sample(s) with a positive weight it is known which has survived longer: at "
-            "least one observed event must be earlier than another time."
+            f"No two of the {order.n} sample(s) with a positive weight have a known order of survival: at least one "
+            "observed event must be earlier than another time."
         )

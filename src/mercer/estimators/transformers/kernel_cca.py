@@ -350,7 +350,7 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
         check_is_fitted(self)
         y = Y if y is None else y
         if y is None or num_samples(X) != num_samples(y):
-            raise InvalidInputError("score compares two views: pass X and y with as many samples.")
+            raise InvalidInputError("score compares two views: pass X and y with the same number of samples.")
         a, b = (part - part.mean(axis=0) for part in self.transform(X, y))
         lengths = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
         return float(np.mean(np.divide((a * b).sum(axis=0), lengths, out=np.zeros(len(lengths)), where=lengths > 0)))

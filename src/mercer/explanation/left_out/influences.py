@@ -163,7 +163,7 @@ def influence(
     max_refits : int or None, default=None
         At most this many problems are solved; others have the value of the closed form, and ``exact`` is False.
     time_limit : float or None, default=None
-        After this many seconds no further problem is solved, either, with a warning.
+        After this many seconds no further problem is solved, with a warning.
 
     Returns
     -------
