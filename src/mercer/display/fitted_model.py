@@ -41,9 +41,9 @@ class ConvergenceDisplay:
     optimum lies between D and P. Values below a thousandth of the tolerance are rounding errors and drawn at that
     level.
 
-    A ``PegasosClassifier`` is drawn by its ``objective_trace_``: the bound (P - D) / |P|, with P the objective after so
-    many steps and D the dual value of the fitted model. A model that has ``steps_`` alone, such as a ``Perceptron`` or
-    ``KernelLMS`` fitted with ``trace=True``, is drawn by the measure of these steps.
+    A ``PegasosClassifier`` is drawn by its ``objective_trace_``: the bound (P - D) / |P|, with P the objective after
+    each number of steps and D the dual value of the fitted model. A model that has ``steps_`` alone, such as a
+    ``Perceptron`` or ``KernelLMS`` fitted with ``trace=True``, is drawn by the measure of these steps.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from mercer.problems.steps import Steps
 
 # more steps than this are drawn as small points, and more than the second number as lines without points
 FEW, POINTS = 2_000, 100
-# numbers that fall, and whose largest is so many times their smallest, have a logarithmic axis
+# falling numbers whose largest is this many times their smallest have a logarithmic axis
 WIDE = 20.0
 # relative difference of a clipped and an unclipped step up to which they are the same
 ROUNDING = 1e-12

@@ -85,5 +85,5 @@ def _dual(penalty: Any, loss: Any, y: Vector, weight: Vector, beta: Vector, leng
 
 
 def rounded(gap: float, size: float) -> float:
-    """A gap that rounding has made negative: 0, or beyond the rounding of numbers of this size, that of β'Kβ."""
+    """The gap to report for a negative one: 0, or |gap| if β'Kβ has rounded by more than numbers of this size do."""
     return 0.0 if gap >= -ROUNDING * size else -gap

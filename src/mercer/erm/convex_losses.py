@@ -45,7 +45,7 @@ from mercer.losses.functions import LossFunction
 Mask = NDArray[np.bool_]
 # names of losses for labels
 CLASSIFICATION = ("hinge", "squared_hinge", "logistic")
-# the probed points, around 0 and, in units of the range of the targets, around targets; and what counts as rounding,
+# the probed points, around 0 and, in units of the range of the targets, around targets; and the tolerance for rounding,
 # relative to the terms
 PROBES, ROUNDING = np.array([-30.0, -3.0, -1.0, -0.3, 0.0, 0.2, 1.0, 2.5, 30.0]), 1e-6
 # targets at which a user's loss is probed
@@ -157,7 +157,7 @@ def is_classification(loss: Any) -> bool:
 
 
 def name_of(loss: Any) -> str:
-    """What messages and certificates call a loss."""
+    """The name of a loss in messages and certificates."""
     return str(getattr(loss, "name", type(loss).__name__))
 
 
@@ -167,7 +167,7 @@ def has_conjugate(loss: Any) -> bool:
 
 
 def conjugates(loss: Any, y: Vector, weight: Vector, beta: Vector) -> Vector:
-    """C ℓ*(y, −β/C) of each sample: what the dual pays for β. All weights are positive."""
+    """C ℓ*(y, −β/C) of each sample, which the dual value subtracts. All weights are positive."""
     if isinstance(loss, Loss):
         qp = loss.box_qp(y, weight, False)
         slack = 4.0 * np.finfo(np.float64).eps * np.abs(beta)
@@ -177,7 +177,7 @@ def conjugates(loss: Any, y: Vector, weight: Vector, beta: Vector) -> Vector:
 
 
 def called(loss: Any, method: str, y: Vector, f: Vector, far: bool = False) -> Vector:
-    """What a method of a loss returns for these samples; raise if that is not a number for each.
+    """The values of a loss's method for these samples; raise unless there is a number for each.
 
     Where ``far`` is True, f may be so far away that the numbers overflow.
     """

@@ -132,7 +132,7 @@ def _step(factor: Factor, W: Curved, rho: Vector, fits_intercept: bool) -> tuple
 
 
 def _length(factor: Factor, smooth: SmoothSum, w: Vector, b: Vector, step: tuple[Vector, Vector]) -> float:
-    """How far along the step the primal value is about least: the curvature changes where losses begin."""
+    """The length of the step at which the primal value is about least: the curvature changes where losses begin."""
     d, d_b = step
     F, h = factor.L @ w, factor.L @ d
     inner, square = float(w @ d), float(d @ d)

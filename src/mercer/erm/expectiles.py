@@ -30,7 +30,7 @@ from mercer.problems.solution import Certificate, Options, Solution, Status, Tra
 MOST_STEPS = 1000
 # a system is solved to this factor of its residual, or to this share of the goal
 FORCING, SHARE_OF_GOAL = 0.1, 0.3
-# so many steps that lower neither the primal value nor the gap are a standstill; a gap up to this share of the primal
+# this many steps that lower neither the primal value nor the gap are a standstill; a gap up to this share of the primal
 # value is then the rounding of float64
 PATIENCE, ROUNDED = 3, 1e-9
 # a change of the primal value by this share of it is rounding

@@ -3,8 +3,8 @@
     D = ρ − W(KD + 1d'),    1'D = 0,          W = UU'/μ,  U the directions of a face (`sorted_pinball.Face`)
 
 With s = U'(KD + 1d')/μ it is (μ + U'KU) s − U'1 d = U'Kρ and 1'Us = 1'ρ. A direction of a single quantile meets only
-those of the same quantile, so that these are blocks of K, one for each quantile; they are eliminated first. What is
-left is a system over the pooled directions, which are few, and over d.
+those of the same quantile, so that these are blocks of K, one for each quantile; they are eliminated first. The
+remaining system is over the pooled directions, which are few, and over d.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FLAT = 1e-13
 
 
 class _Block(NamedTuple):
-    """Of a quantile: the factor L of its block, L⁻¹ times the border at these columns and the right-hand side."""
+    """The factor L of a quantile's block, and L⁻¹ times the border at these columns and times the right-hand side."""
 
     L: Matrix
     border: Matrix

@@ -35,11 +35,11 @@ MOST_STEPS, LARGER = 60, 5.0
 ROUNDS, PATIENCE = 60, 6
 # a round ends at a gap of this share of |f + b − z|²/(2μ), or if the error of f costs this share of the goal
 SHARE_OF_DISTANCE, SHARE_OF_GOAL = 0.05, 0.1
-# or after so many steps that lower neither gap nor objective, if the gap is within this share of the objective
+# or after this many steps that lower neither gap nor objective, if the gap is within this share of the objective
 STANDSTILL, ROUNDED = 2, 1e-9
 # μ stays as it is if the largest |f + b − z| at all samples costs this share of the goal
 CLOSE = 0.1
-# of a step, the share of the predicted decrease that must be reached; the shortest step; rounding of the objective
+# share of the predicted decrease that a step must reach; the shortest step; rounding of the objective
 DECREASE, SHORTEST, ROUNDING = 1e-4, 1e-10, 1e-13
 # the sums of the gradients count as 0 up to this share of their terms; most steps to reach it
 BALANCED, SEARCH = 1e-14, 50
@@ -65,7 +65,7 @@ class _Point(NamedTuple):
 
 
 class _Value(NamedTuple):
-    """Of the losses in a round: their value, gradient G and face."""
+    """The value, gradient G and face of the losses in a round."""
 
     loss: float
     G: Matrix
@@ -190,7 +190,7 @@ def _minimised(
         # an error of f at all samples costs at most its size times all weights
         size = SHARE_OF_GOAL * tol * abs(value) / float(smooth.losses.weight.sum())
         goal = max(SHARE_OF_DISTANCE * smooth.distance(found.G), 0.5 * size**2 / largest)
-        # what is to be gained by the intercepts alone
+        # the gain from the intercepts alone
         sums = found.G.sum(axis=0)
         slack = 0.5 * float(sums @ np.linalg.lstsq(found.face.total(1.0 / smooth.mu), sums, rcond=1e-12)[0])
         since = 0 if gap + slack < 0.5 * smallest or value < lowest - ROUNDING * abs(value) else since + 1

@@ -24,7 +24,7 @@ def stored_gram(data: Data, options: Options) -> StoredMatrix:
 
 
 def check_room(n: int, budget: int, copied: int = 0) -> None:
-    """Raise if the kernel matrix of n samples, and so many of its values as are copied, do not fit into the budget."""
+    """Raise if the kernel matrix of n samples, and ``copied`` of its values once more, do not fit into the budget."""
     needed = 8 * (n * n + copied)
     if needed > budget:
         copies = ", with the parts of it that a fold copies," if copied else ""

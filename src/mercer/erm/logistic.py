@@ -53,7 +53,7 @@ def solve_logistic(
 ) -> Solution:
     """The certified solution, with a column of β and F for each function and a threshold for each.
 
-    Without a matrix, for which there was no time, it is f = 0 and its certificate.
+    If there is no time for the kernel matrix, it is f = 0 and its certificate.
     """
     if gram is None:
         zero = np.zeros((smooth.n, smooth.n_functions))

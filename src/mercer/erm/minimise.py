@@ -236,5 +236,5 @@ def _recertified(problem: Problem, penalty: Any, solution: Solution, point: Dual
 
 
 def _rank(solution: Solution) -> tuple[float, float]:
-    """Solutions are compared by the gap; without conjugates it is inf for all, and by the primal value."""
+    """Compare solutions by the gap; without conjugates the gap is inf for all, and the primal value decides."""
     return solution.certificate.gap, solution.certificate.primal

@@ -47,7 +47,7 @@ SHARE = 0.1
 def solve_quantiles(
     data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock
 ) -> tuple[Solution, bool]:
-    """β (a row per quantile, in rising order), F and b, and whether memory has kept crossing quantiles apart.
+    """β (a row per quantile, in rising order), F and b; and whether memory did not suffice for crossing quantiles.
 
     In the latter case the model is that of the independent problems, with shifted intercepts.
     """
@@ -76,7 +76,7 @@ def solve_quantiles(
 def _independent(
     data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock
 ) -> tuple[Solution, Vector]:
-    """The solutions of the problems without constraints, each started from the one before, as one; their own b."""
+    """The solutions of the unconstrained problems, each started from the one before, as one solution; their own b."""
     found: list[Solution] = []
     inner = replace(options, tol=0.5 * options.tol)
     for k, quantile in enumerate(quantiles):

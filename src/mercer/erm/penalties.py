@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError
 
-# points at which a user's penalty is probed, and what counts as rounding there
+# points at which a user's penalty is probed, and the tolerance for rounding there
 PROBES = (0.0, 1e-3, 0.1, 0.5, 1.0, 3.0, 10.0, 100.0)
 ROUNDING = 1e-6
 

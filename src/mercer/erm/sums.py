@@ -107,7 +107,7 @@ class OneFunction(SmoothSum):
         def slope(b: float) -> tuple[float, float]:
             gradient = self.evaluate(F + b, far=True)[1]
             total, size = float(gradient.sum()), float(np.abs(gradient).sum())
-            if np.isnan(total):  # ∞ − ∞: say where
+            if np.isnan(total):  # ∞ − ∞: raise the error that names the value
                 self.evaluate(F + b)
             return total, BALANCED * size if np.isfinite(size) else 0.0
 

@@ -30,19 +30,19 @@ FORCING, SHARE_OF_GOAL = 0.1, 0.3
 MOST_ITERATIONS = 5000
 # v'Kv / v'v below the negative of this share of the largest diagonal entry means that K is indefinite
 INDEFINITE = 1e-8
-# of a step, the share of the predicted decrease that must be reached; below the shortest step it is rounding
+# share of the predicted decrease that a step must reach; below the shortest step it is rounding
 DECREASE, SHORTEST = 1e-4, 1e-10
 # a change of the primal by this share of it is rounding
 ROUNDING = 1e-13
-# so many steps that lower neither the primal value nor the gap are a standstill
+# this many steps that lower neither the primal value nor the gap are a standstill
 PATIENCE = 3
 
 
 class NewtonResult(NamedTuple):
     """β, F = Kβ, b, how the run ended, and the gradient G with KG at this point, whose negative is dual feasible.
 
-    ``values`` are those at which G is the gradient if they are not F + b, ``square`` is G'KG if it is known better than
-    from KG, and ``products`` are those with K in all steps.
+    ``values`` are the values at which G is the gradient, if not at F + b. ``square`` is G'KG if it is known more
+    accurately than from KG. ``products`` counts the products with K in all steps.
     """
 
     beta: Matrix
@@ -59,7 +59,7 @@ class NewtonResult(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step D of β, KD, the step d of the intercepts that goes with it, and the iterations that it took."""
+    """A step D of β, KD, the corresponding step d of the intercepts, and the iterations that it took."""
 
     D: Matrix
     KD: Matrix
@@ -80,7 +80,7 @@ def newton(
 ) -> NewtonResult:
     """Minimise until the duality gap is at most ``tol`` times the primal value. ``steps`` were taken before.
 
-    After so many products with K as ``most_products`` the run ends as if ``max_iter`` were reached.
+    After ``most_products`` products with K the run ends as if ``max_iter`` were reached.
     """
     k = smooth.n_functions
     beta = np.zeros((gram.n, k)) if start is None else start.copy()

@@ -4,9 +4,9 @@
 
 The sum is kept at 0 by the preconditioner M: it maps g to M⁻¹(g − c) with the c for which the result adds up to 0
 (projected conjugate gradients: Gould, Hribar & Nocedal, SIAM J. Scientific Computing 23, 2001). At first M is D; if
-that takes many products with K, M is LL' + D with a pivoted Cholesky factor L of low rank; if that takes as many as a
-whole factor costs, it is the Cholesky factor of K + D at that time, in float32 if D allows it. With the factor of other
-weights each of these that stays adds an eigenvalue 1, so that it is used again while few have changed.
+that takes many products with K, M is LL' + D with a pivoted Cholesky factor L of low rank; if that takes as many
+products as a whole factor costs, M is K + D with the D of that time, by a Cholesky factor, in float32 if D allows it.
+The factor is used again while few weights have changed: each unchanged one adds an eigenvalue 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EPS = float(np.finfo(np.float64).eps)
 WORTH_LOW_RANK, WORTH_A_FACTOR = 12, 40
 # rows for each column of a factor of low rank beside a stored matrix
 ROWS_PER_COLUMN = 16
-# a factor serves systems with so many other weights; each costs a product and a solution with the factor at most
+# a factor is used as long as at most this many weights differ; each costs a product and a solution with it at most
 FEW_CHANGES = 10
 # a float32 factor is used if D is at least this share of |K|; float64 adds at least this share of it
 SINGLE_SHARE, DOUBLE_SHARE = 3e-8, 1e-15
@@ -165,7 +165,7 @@ class TiledSystem:
 
 
 def low_rank(data: Data, features: Features, n_threads: int, rank: int) -> LowRank:
-    """A pivoted Cholesky factor of K with so many columns."""
+    """A pivoted Cholesky factor of K with at most ``rank`` columns."""
     gram = GramOperator(data.kernel, features, n_threads, data.evaluations)
     return pivoted_cholesky(gram, rank, EPS * float(np.abs(gram.diagonal()).sum()))
 
@@ -189,7 +189,7 @@ def solve_weighted(
         return z - flat * (z.sum() / flat.sum()) if fits_intercept else z
 
     def measured(g: Vector) -> tuple[float, float]:
-        """Take the mean from g, which would cancel digits of M⁻¹g: Gould, Hribar & Nocedal's residual update."""
+        """Subtract the mean from g: it would cancel digits of M⁻¹g (Gould, Hribar & Nocedal's residual update)."""
         mean = float(W @ g) / float(W.sum()) if fits_intercept else 0.0
         g -= mean
         return float(W @ g**2), mean

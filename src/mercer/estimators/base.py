@@ -1,8 +1,8 @@
 """The base classes of all machines.
 
-`Machine` is what every machine does around its solver: callbacks, time and interrupts, the certificate, the warning.
-`KernelEstimator` adds a kernel. `KernelMachine` is a machine whose model is a few support vectors: scikit-learn's
-contract, and what mercer adds to it.
+`Machine` has the steps around every solver: callbacks, time limits and interrupts, the certificate, the warning.
+`KernelEstimator` adds a kernel. `KernelMachine` is a machine whose model is a few support vectors: it implements
+scikit-learn's contract and mercer's additions to it.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def watcher(
 ) -> Progress | None:
     """Report each round: to the log if verbose, and to scikit-learn's callbacks if there are any.
 
-    ``task`` is what callbacks are told of the fit, ``measure`` names what the run brings down to tol. Callbacks that
-    ask for a fitted estimator get that of the round where the run is one problem, else None.
+    ``task`` has the arguments of the callbacks. ``measure`` names the quantity that the run reduces to tol. Callbacks
+    that ask for a fitted estimator get the one of this round if the run solves a single problem, else None.
     """
     verbose, has_callbacks = bool(estimator.verbose), bool(getattr(estimator, "_skl_callbacks", None))
     if not verbose and not has_callbacks:
@@ -123,7 +123,7 @@ def warn_user(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-# parameters of these types say everything by their value
+# equal values of these types need to be validated only once
 _PLAIN = (str, int, float, bool, type(None))
 MOST_KNOWN = 10_000
 
@@ -146,13 +146,13 @@ class KnownParameters(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        """scikit-learn's, remembered: reading the signature takes a tenth of a small fit."""
+        """The parameter names, cached: reading the signature takes a tenth of a small fit."""
         if "_param_names" not in cls.__dict__:
             cls._param_names = super()._get_param_names()
         return list(cls._param_names)
 
     def _validate_params(self) -> None:
-        """scikit-learn's, but for plain values that have been validated before, which takes a tenth of a small fit."""
+        """Skip plain values that were validated before: scikit-learn's validation takes a tenth of a small fit."""
         names = type(self)._get_param_names()
         values = [getattr(self, name) for name in names]
         known: set[tuple[Any, ...]] = type(self).__dict__.get("_known_params", set())
@@ -212,7 +212,7 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
     the first one is a KeyboardInterrupt (see `Clock`).
     """
 
-    # what the tolerance bounds, as the log of a run calls it
+    # the log's name for the quantity that the tolerance bounds
     _measure: ClassVar[str] = "violation"
 
     @fit_context(prefer_skip_nested_validation=True)
@@ -250,7 +250,7 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
         return self
 
     def _as_if(self, publish: Callable[[Any], None]) -> dict[str, Any]:
-        """The attributes that publishing something would set, for a copy that callbacks may ask."""
+        """The attributes that ``publish`` would set, for the copy of the estimator that callbacks may ask for."""
         shell = copy(self)
         publish(shell)
         before = vars(self)
@@ -263,7 +263,7 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
     def _publish_proof(
         self, solutions: Sequence[Solution | LinearSolution | JointSolution], of: str | None = None
     ) -> None:
-        """The certificates, the trace and how the runs ended."""
+        """Set the certificates, the trace and the statuses of the runs."""
         self.certificates_: list[Certificate] = [s.certificate for s in solutions]
         self.certificate_ = combine(self.certificates_, of=of)
         self.trace_: list[TracePoint] = [point for s in solutions for point in s.trace]
@@ -273,7 +273,7 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
         """Say in numbers how far a run that ended early is from the optimum."""
         status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
         if status is None or (status is Status.INTERRUPTED and ended_outside()):
-            return  # in the second case the search that began this fit drops it, and says so
+            return  # an interrupted fit within a search: the search drops this fit and reports it
         reached = f" The model is {self.certificate_}; tol is {self.tol:g}."
         scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
         message = {
@@ -284,11 +284,11 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
         warn_user(message + reached, ConvergenceWarning)
 
     def _too_few_iterations(self, advice: str) -> str:
-        """scikit-learn's words for a run that max_iter has ended."""
+        """scikit-learn's message for a run that max_iter has ended."""
         return f"Solver terminated early (max_iter={self.max_iter}).  {advice}"
 
     def _no_progress(self, advice: str) -> str:
-        """The words for a run that rounding has ended."""
+        """The message for a run that rounding has ended."""
         return f"Solver stopped where rounding allows no further progress.  {advice}"
 
 
@@ -318,11 +318,11 @@ class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine
         return tags
 
     def _domain(self) -> str:
-        """What the samples are, as in ``Kernel.domain``."""
+        """The type of the samples, as in ``Kernel.domain``."""
         return domain_of(self.kernel)
 
     def _bind_kernel(self, kernel: Kernel, samples: Any, X: Any, n: int) -> Data:
-        """The samples that the kernel compares, which may be its matrix for the samples X."""
+        """Bind the kernel to ``samples``: the samples that it compares, or its matrix for the samples X."""
         if is_pairwise(kernel):
             square_matrix(samples)
             check_pairwise_kernel(kernel)
@@ -333,7 +333,7 @@ class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine
         return Data(self._kernel, samples, n, psd=self._seems_psd(samples, n))
 
     def _seems_psd(self, samples: Any, n: int) -> bool:
-        """Look at a part of a matrix whose positive semidefiniteness nobody vouches for; warn if it is not."""
+        """Spot-check a kernel that is only assumed to be positive semidefinite; warn if the check fails."""
         found = find_indefinite(self._kernel, samples, n) if self._kernel.psd_is_assumed else None
         if found is not None:
             warn_user(
@@ -359,7 +359,7 @@ class KernelEstimator(KernelParameters, ImportancesMixin, FunctionMixin, Machine
         """Weights of the features, of a linear kernel."""
 
 
-# what machines have in addition that the textbook's procedures can solve
+# additional parameters of machines that the textbook's procedures can solve
 STEPWISE_PARAMETERS: dict[str, Any] = {
     "solver": [StrOptions({"auto", "decomposition", "qp", "coordinate", "smo"})],
     "rule": [StrOptions(set(RULES))],
@@ -383,7 +383,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     _warm: Any
     # whether to keep all training samples: see UpdatesMixin
     updatable: bool = False
-    # how to solve the problem instead of what the sizes suggest
+    # the plan to use instead of the one that the sizes suggest
     _plan: ClassVar[Plan | None] = None
     # whether the loss can be solved over rows in parts
     _solves_parts: ClassVar[bool] = False
@@ -408,7 +408,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         )
 
     def _solver(self) -> str:
-        """The solver that was asked for; with a trace "auto" is the procedure whose steps can be read."""
+        """The requested solver; with ``trace`` "auto" is the procedure that records its steps."""
         if not getattr(self, "trace", False) or self.solver in ("coordinate", "smo"):
             return str(self.solver)
         if self.solver != "auto":
@@ -448,7 +448,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         self._warn_unfinished()
 
     def _exceeds_memory(self, source: RowSource) -> bool:
-        """Whether rows on disk do not fit into their memory, and the exact machine can be solved block by block."""
+        """Whether rows on disk exceed the memory for rows, and the exact machine can be solved block by block."""
         return self._solves_parts and source.n * source.bytes_per_row > source.memory
 
     def _validate(self, X: Any, y: Any, reset: bool) -> tuple[Any, Any]:
@@ -459,14 +459,14 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         return resolve_kernel(self.kernel, self.degree, self.gamma, self.coef0)
 
     def _bind(self, X: Any, n: int) -> Data:
-        """The samples with the kernel whose parameters they decide."""
+        """Bind the kernel to the samples, which set its data-dependent parameters."""
         kernel = self._parts_kernel()
         is_function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
         self._function_samples = X if is_function else None
         return self._bind_kernel(kernel, training_matrix(self.kernel, X) if is_function else X, X, n)
 
     def _forget_others(self) -> None:
-        """Of a kernel function's training samples keep the support vectors, unless its values depend on the others."""
+        """Keep only the support vectors of a kernel function's samples, unless its values depend on the others."""
         samples = self._function_samples
         if samples is not None and not depends_on_sets(self.kernel, samples, self.support_):
             self._function_samples = take_samples(samples, self.support_)
@@ -474,7 +474,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
 
     @abstractmethod
     def _validate_targets(self, y: Any, weight: Vector) -> Vector:
-        """Targets of the weighted samples as float64; sets what belongs to them, such as classes_."""
+        """Targets of the weighted samples as float64; sets the attributes that follow from them, such as classes_."""
 
     @abstractmethod
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
@@ -483,14 +483,14 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     def _run(
         self, data: Data, loss: Loss, y: Vector, weight: Vector, options: Options, clock: Clock, start: Vector | None
     ) -> Solution:
-        """Solve one problem, beginning near ``start``, in units of C, if it is given and of the right size."""
+        """Solve one problem, starting near ``start`` (in units of C) if it is given and has the right size."""
         start = None if start is None else self._unit * start
         solve = solve_problem if self.landmarks is None else self._landmark_solver()
         return solve(data, loss, y, weight, bool(self.fit_intercept), options, clock, start)
 
     @property
     def _unit(self) -> float:
-        """Of the solution that a warm start keeps: coefficients at their bound stay there when C changes."""
+        """The unit of the solution that a warm start keeps: coefficients at their bound stay there when C changes."""
         C = float(getattr(self, "C", 1.0))
         return C if np.isfinite(C) else 1.0
 
@@ -517,7 +517,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         """Raise if a model with these parameters cannot be updated; for machines with `UpdatesMixin`."""
 
     def _keep_training(self, X: Any, targets: Vector, weight: Vector, psd: bool) -> None:
-        """Keep what updates need."""
+        """Keep the training data that updates need."""
 
     def _fit_parts(self, parts: Parts, clock: Clock, checkpoint: Checkpoint | None = None) -> None:
         """Solve and publish a single problem of rows in parts."""
@@ -535,7 +535,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         raise NotImplementedError
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
-        """The model of a single problem of the samples ``used``."""
+        """Publish the model of a single problem over the samples ``used``."""
         # polished machines are exact, even if landmarks were given
         at = self._slots(data.n) if getattr(solution, "given", False) else used
         published = loss.publish(solution.coefficients, solution.thresholds)
@@ -545,7 +545,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     def _publish_function(
         self, data: Data, used: Vector, beta: Vector, intercept: float, size: float, solution: Solution
     ) -> None:
-        """The model Σ βᵢ k(xᵢ, ·) + b over the samples ``used``, whose function has the norm ``size``."""
+        """Publish the model Σ βᵢ k(xᵢ, ·) + b over the samples ``used``, whose function has the norm ``size``."""
         support = beta.nonzero()[0]
         self._n_support = np.array([len(support)], dtype=np.int32)
         self.rkhs_norm_ = np.array([size])
@@ -561,7 +561,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     # ---- publishing ------------------------------------------------------------------------------------------
 
     def _publish_support(self, data: Data, support: Vector) -> None:
-        """The support vectors, where ``_n_support`` and ``rkhs_norm_`` are known."""
+        """Set the support vectors. ``_n_support`` and ``rkhs_norm_`` must be set before."""
         self.support_ = support.astype(np.int32)
         pairwise = is_pairwise(data.kernel)
         vectors = np.empty((0, 0)) if pairwise else take_samples(data.samples, support)

@@ -35,7 +35,7 @@ MANIFOLD = ("LaplacianSVC",)
 KINDS = (*KERNEL, *LINEAR, *LEAST_SQUARES, *ONLINE, *ERM, *SEVERAL, *ORDERING, *MANIFOLD)
 # machines that need no targets
 NOVELTY = ("OneClassSVM", "SVDD")
-# estimators without a certificate: why, and what to use instead
+# estimators without a certificate: the reason, and an alternative
 WITHOUT = {
     "Perceptron": "It minimises nothing: it stops at any w without mistakes. Use score; mercer's Perceptron also has "
     "separated_, mistakes_ and update_bound.",

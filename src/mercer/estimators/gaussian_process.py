@@ -271,7 +271,7 @@ class GaussianProcessRegressor(
         self._condition(kernel, evidence, found)
 
     def _condition(self, kernel: Kernel, evidence: Evidence, found: Ascent | None) -> None:
-        """Condition the process on the targets; ``found`` is what the search for the kernel's parameters has found."""
+        """Condition the process on the targets; ``found`` is the result of the search for the kernel's parameters."""
         factor = evidence.factor(kernel)
         if isinstance(factor, int):
             raise np.linalg.LinAlgError(not_definite(public(kernel, self.kernel), kernel, evidence, factor))
@@ -376,7 +376,7 @@ class GaussianProcessRegressor(
         self.__dict__.pop("L_", None)
 
     def _refit(self, data: Data, Y: Matrix, weight: Vector, clock: Clock) -> None:
-        """Condition on the targets from nothing."""
+        """Condition on the targets without an earlier solution."""
         self._set_training(data, Y)
         self._condition(self._kernel, self._evidence(), None)
 
@@ -384,7 +384,7 @@ class GaussianProcessRegressor(
         self, data: Data, Y: Matrix, weight: Vector, S: Matrix, product: Matrix, residual: float, log_det: float,
         clock: Clock,
     ) -> None:  # fmt: skip
-        """The process of the solutions S of the system."""
+        """Publish the process for the solutions S of the system."""
         self._set_training(data, Y)
         n = len(Y)
         self.alpha_ = S.reshape(self.y_train_.shape)
@@ -644,7 +644,7 @@ def public(kernel: Kernel, given: Any) -> Any:
 
 
 def check_memory(n: int, matrices: int = 1, other: str = "SVR, which does not store the matrix") -> None:
-    """Raise if so many kernel matrices of n samples do not fit into the available memory."""
+    """Raise if this many kernel matrices of n samples do not fit into the available memory."""
     needed = 8 * n * n * matrices
     if needed <= NO_QUESTION:
         return

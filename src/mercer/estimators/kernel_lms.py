@@ -30,7 +30,7 @@ DENSE_EIGENVALUES = 64
 TOO_SMALL = 1e-300
 # relative tolerance of the largest eigenvalue
 EIGENVALUE_TOL = 1e-3
-# about how many products that takes; bytes per second of a product with a stored matrix
+# products that this eigenvalue takes, roughly; bytes per second of a product with a stored matrix
 EIGENVALUE_PRODUCTS, BYTES_PER_SECOND = 30, 4e9
 
 

@@ -152,7 +152,7 @@ class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ign
         self._publish_function(data, solutions, coef, [length(s) for s in solutions])
 
     def _publish_function(self, data: Data, solutions: list[Solution], coef: Matrix, sizes: list[float]) -> None:
-        """The functions with these coefficients at ``X_fit_`` and these norms."""
+        """Publish the functions with these coefficients at ``X_fit_`` and these norms."""
         intercept = np.array([float(s.thresholds.sum()) for s in solutions])
         self.dual_coef_ = coef[:, 0] if self._ravel else coef
         self.intercept_: Any = float(intercept[0]) if self._ravel else intercept
@@ -438,7 +438,7 @@ class KernelRidge(UpdatesMixin, LandmarkMixin, BaseRidge):
         return np.column_stack([Y, np.ones(len(Y))]) if self.fit_intercept else Y
 
     def _refit(self, data: Data, Y: Matrix, weight: Vector, clock: Clock) -> None:
-        """Solve the system from nothing."""
+        """Solve the system without an earlier solution."""
         alpha = target_alphas(self.alpha, Y.shape[1])
         self._publish_samples(data, self._solve_system(data, Y, weight, alpha, clock), weight)
 
@@ -446,7 +446,7 @@ class KernelRidge(UpdatesMixin, LandmarkMixin, BaseRidge):
         self, data: Data, Y: Matrix, weight: Vector, S: Matrix, product: Matrix, residual: float, log_det: float,
         clock: Clock,
     ) -> None:  # fmt: skip
-        """The model of the solutions S of the system, where ``product`` is KS."""
+        """Publish the model of the solutions S of the system, where ``product`` is KS."""
         from mercer.estimators.exact_updates.system_updates import ridge_solutions
 
         used = weight > 0

@@ -1,4 +1,4 @@
-"""What a machine has in addition if it may be restricted to the span of landmarks: see `mercer.landmarks`."""
+"""Mixin of machines that may be restricted to the span of landmarks: see `mercer.landmarks`."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ LANDMARK_PARAMETERS: dict[str, Any] = {
     "polish": ["boolean"],
     "checkpoint": [str, PathLike, None],
 }
-# of the available memory, for cache_size="auto"
+# share of the available memory for cache_size="auto"
 SHARE_OF_MEMORY = 0.4
-# of the memory for rows on disk, for the samples of an exact machine's pool and their copies
+# share of the memory for rows on disk that an exact machine's pool and its copies take
 POOL_SHARE = 0.25
-# what some parameters may be if rows are read block by block
+# allowed values of some parameters if rows are read block by block
 IN_BLOCKS: dict[str, tuple[Any, ...]] = {
     "probability": (False, "deprecated"),
     "solver": ("auto", "decomposition"),
@@ -77,7 +77,7 @@ ADVICE = {
 
 
 class LandmarkMixin:
-    """Landmarks of an estimator: its parameters, the solver that they ask for, and what is published of it."""
+    """Landmarks of an estimator: their parameters, their solver and the fitted attributes."""
 
     # estimators without these parameters have exact machines only
     landmarks: Any = None
@@ -90,7 +90,7 @@ class LandmarkMixin:
     _uses_targets: ClassVar[bool] = True
     cache_size: Any
     n_jobs: Any
-    # what the estimator itself publishes
+    # attributes that the estimator itself publishes
     _kernel: Kernel
     n_features_in_: int
     certificate_: Certificate
@@ -105,7 +105,7 @@ class LandmarkMixin:
 
     @property
     def _copies(self) -> int:
-        """How often given landmarks are stored: LIBSVM's layout knows a coefficient by the class of its sample."""
+        """How often given landmarks are stored: LIBSVM's layout finds a coefficient by the class of its sample."""
         return max(1, len(getattr(self, "classes_", ())) - 1)
 
     def _landmark_solver(self) -> LandmarkSolver:
@@ -121,7 +121,7 @@ class LandmarkMixin:
         )
 
     def _given_landmarks(self, data: Data) -> Data | None:
-        """The landmarks that are samples, with the kernel of the training samples; None if there are none."""
+        """The landmarks that were given as samples, with the kernel of the training samples; None if there are none."""
         if isinstance(self.landmarks, str | Integral):
             return None
         if data.kernel.domain == "matrix":
@@ -133,7 +133,7 @@ class LandmarkMixin:
         return Data(data.kernel, given, num_samples(given), data.psd)
 
     def _add_given_landmarks(self, data: Data, y: Vector, weight: Vector) -> tuple[Data, Vector, Vector]:
-        """Append copies of given landmarks to the samples, with weight 0: a machine of theirs is one of all samples."""
+        """Append given landmarks to the samples, with weight 0, so that a machine over them is one over all samples."""
         self._given_pool = self._given_landmarks(data)
         if self._given_pool is None:
             return data, y, weight
@@ -146,7 +146,7 @@ class LandmarkMixin:
         return stacked, np.concatenate([y, extra]), np.concatenate([weight, extra])
 
     def _slots(self, n: int, copy: int = 0) -> Vector:
-        """The numbers of one copy of the given landmarks among the n samples with all copies."""
+        """The indices of one copy of the given landmarks among the n samples, which include all copies."""
         m = self._given_pool.n
         first = n - (self._copies - copy) * m
         return np.arange(first, first + m)
@@ -214,7 +214,7 @@ class LandmarkMixin:
 
     def _check_blockwise(self, source: RowSource) -> None:
         """Raise for parameters that need all rows in memory."""
-        # of other parameters the solver of landmarks says what it needs
+        # the solver of landmarks checks the other parameters itself
         names = IN_BLOCKS if self.landmarks is None else ("probability",)
         for name in names:
             allowed = IN_BLOCKS[name]
@@ -239,7 +239,7 @@ class LandmarkMixin:
             )
 
     def _parts_kernel(self) -> Kernel:
-        """The kernel as its parameters say, not yet bound to samples."""
+        """The kernel that the parameters describe, not yet bound to samples."""
         raise NotImplementedError
 
     def _bind_parts(self, parts: Parts) -> LandmarkOptions | None:
@@ -269,7 +269,7 @@ class LandmarkMixin:
         checkpoint: Checkpoint | None = None,
         k: int = 0,
     ) -> PartsSolution | KernelPartsSolution:
-        """One machine, which is problem k of the checkpoint; the exact one if ``choice`` is None."""
+        """Solve one machine, which is problem k of the checkpoint; the exact one if ``choice`` is None."""
         if choice is None:
             from mercer.parts.kernel_solver import solve_kernel_parts
 

@@ -1,4 +1,4 @@
-"""What the machines of regularised loss minimisation share: parameters, memory, and a warning of their own."""
+"""Base class of the machines of regularised loss minimisation: parameters, memory, and a warning of their own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LossMinimiser(KernelMachine):
         intercept: Vector,
         of: str | None = None,
     ) -> None:
-        """The functions Σ βᵢ k(xᵢ, ·) over all samples ``used``, a column of β and of F = Kβ for each."""
+        """Publish the functions Σ βᵢ k(xᵢ, ·) over all samples ``used``, a column of β and of F = Kβ for each."""
         self.support_ = used.astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if is_pairwise(data.kernel) else take_samples(data.samples, used)
         self._n_support = np.array([len(used)], dtype=np.int32)

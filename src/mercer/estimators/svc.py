@@ -41,7 +41,7 @@ from mercer.svm.batch import OneVsOne, SolvePair, class_pairs
 from mercer.svm.solve import solve_problem
 from mercer.validation import check_weighted_classes, class_codes, class_weights
 
-# so many pairs of classes always fit; and what the solution of each takes at least, in bytes
+# this many pairs of classes always fit into memory; the fewest bytes that the solution of a pair takes
 PAIRS_UNCHECKED, SOLUTION_BYTES = 500, 4000
 
 
@@ -78,7 +78,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         # each support vector has a coefficient for every other class
         check_memory(len(codes), len(self.classes_), SOLUTION_BYTES + 16 * len(codes) // len(self.classes_))
         self.class_weight_ = class_weights(self.class_weight, self.classes_, codes)
-        if not hasattr(self, "nu"):  # LIBSVM calls nu infeasible then
+        if not hasattr(self, "nu"):  # LIBSVM reports an infeasible nu instead
             check_weighted_classes(codes, weight, self.class_weight_)
         if self.probability != "deprecated":
             name = type(self).__name__
@@ -98,17 +98,17 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     def _problems(
         self, data: Data, y: Vector, weight: Vector, clock: Clock, options: Options | None = None
     ) -> OneVsOne:
-        """All pairs of classes."""
+        """The problems of all pairs of classes."""
         codes, used = y.astype(np.intp), weight > 0
         members = [np.flatnonzero((codes == c) & used) for c in range(len(self.classes_))]
         loss, C = self._loss()
-        # a hard margin weighs nothing
+        # a hard margin ignores the sizes of the weights
         factor = np.where(used, C, 0.0) if isinstance(loss, HardMargin) else C * weight * self.class_weight_[codes]
         options = self._options() if options is None else options
         return OneVsOne(data, members, loss, factor, bool(self.fit_intercept), options, clock, self._pair_solver())
 
     def _pair_solver(self) -> SolvePair:
-        """What solves the problem of two classes."""
+        """The function that solves the problem of two classes."""
         return solve_problem if self.landmarks is None else self._landmark_solver()
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
@@ -124,7 +124,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         calibrated = self.probability not in (False, "deprecated")
         with clock.share_of_time(1.0 / (1.0 + FOLDS) if calibrated else 1.0):
             solved = problems.solve_all(starts)
-        clock.to_attributes = None  # what follows are other problems
+        clock.to_attributes = None  # the sigmoids are fitted on other problems
         self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)
@@ -137,7 +137,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         fit_pairs(self, parts, clock, checkpoint)
 
     def _publish_pairs(self, problems: OneVsOne, solved: list[Solution | None]) -> None:
-        """The coefficients of all pairs in LIBSVM's layout: a sample of class i takes part in n_classes - 1 pairs."""
+        """Publish all pairs' coefficients in LIBSVM's layout: a sample of class i takes part in n_classes - 1 pairs."""
         members, n_classes = problems.members, len(self.classes_)
         full = np.zeros((n_classes - 1, problems.data.n))
         intercept, norms, steps = np.zeros(len(solved)), np.zeros(len(solved)), np.zeros(len(solved), np.int32)
@@ -164,7 +164,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._publish_support(problems.data, order)
         self._dual_coef_ = self._as_coef(full[:, order])
         self._intercept_ = intercept
-        # of two classes the second is positive, against LIBSVM
+        # with two classes the second is positive, unlike in LIBSVM
         sign = -1.0 if n_classes == 2 else 1.0
         self.dual_coef_ = sign * self._dual_coef_
         self.intercept_ = sign * intercept + 0.0
@@ -343,20 +343,20 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     break_ties : bool, default=False
         Predict by the decision function instead of by votes.
     random_state : int, RandomState instance or None, default=None
-        For the folds of ``probability=True``, and for ``rule="random"``, where None is 0; nothing else is random.
+        Seed of the folds of ``probability=True``, and of ``rule="random"``, where None is 0; nothing else is random.
     loss : {"hinge", "squared_hinge"}, default="hinge"
         What a violated margin costs.
     fit_intercept : bool, default=True
-        Whether there is a b; without it the separator passes through the origin of the feature space.
+        Whether to fit b; without it the separator passes through the origin of the feature space.
     n_jobs : int or None, default=None
         Threads. None is all cores, and one within a joblib worker; in scikit-learn None is one job. The result does not
         depend on it.
     time_limit : float or None, default=None
-        Seconds after which the model is taken as it is, with its certificate and a warning.
+        Stop after this many seconds and keep the current model, with its certificate and a warning.
     warm_start : bool, default=False
         Start from the last solution if the problem has the same size.
     precision : {"auto", "float32", "float64"}, default="auto"
-        Of the stored kernel rows; the certificate is always in float64.
+        Precision of the stored kernel rows; the certificate is always in float64.
     solver : {"auto", "decomposition", "qp", "coordinate", "smo"}, default="auto"
         "qp" is the interior-point method on the dense matrix, for small problems. "coordinate" and "smo" are the
         procedures of [M5], to study them: coordinate ascent (needs ``fit_intercept=False``) and SMO with pair steps
@@ -365,13 +365,13 @@ class SVC(MachineUpdatesMixin, BaseSVC):
         The order of coordinates for solver="coordinate": that of the samples, a new random order in each pass, or
         always the coordinate whose step gains most.
     trace : bool, default=False
-        Keep every step of solver="smo" or "coordinate" in ``steps_``; "auto" is one of these two then. For at most
+        Keep every step of solver="smo" or "coordinate" in ``steps_``; "auto" then chooses one of these two. For at most
         5,000 samples.
     landmarks : None, "auto", int or samples, default=None
         Restrict the machine to the span of some samples, for large training sets. None: the exact machine. "auto": as
-        many landmarks as ``landmark_tol`` asks for. A number: so many, chosen by how much each reduces the distance to
-        the exact machine. Samples (rows, strings, …): these. Prediction then costs one kernel value per landmark, and
-        ``certificate_`` bounds the distance to the exact machine.
+        many landmarks as ``landmark_tol`` asks for. A number: this many, chosen by how much each reduces the distance
+        to the exact machine. Samples (rows, strings, …): these. Prediction then costs one kernel value per landmark,
+        and ``certificate_`` bounds the distance to the exact machine.
     landmark_tol : float, default=0.01
         For "auto": the relative gap to the exact machine at which growth ends.
     max_landmarks : int, default=2000
@@ -388,7 +388,7 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     Attributes
     ----------
     certificate_ : Certificate
-        Primal, dual, gap, relative gap and violations, in float64; of the sum of all pairwise problems.
+        Primal and dual value, gap, relative gap and violations of the sum of all pairwise problems, in float64.
     certificates_ : list of Certificate
         One for each pair of classes.
     margin_ : ndarray
@@ -408,9 +408,9 @@ class SVC(MachineUpdatesMixin, BaseSVC):
         clipping, αᵢ and the dual value; for coordinate ascent i, its optimum before and after clipping and the dual
         value. For more than two classes a list with one for each pair.
     landmarks_, n_landmarks_, landmark_certificate_, growth_ :
-        Of machines with ``landmarks``: the landmarks, which are the support vectors; their number; the certificate of
-        the problem restricted to their span (``certificate_`` is that of the exact problem); and the rounds of growth,
-        each with landmarks, seconds and gaps.
+        With ``landmarks``: the landmarks, which are the support vectors; their number; the certificate of the problem
+        restricted to their span (``certificate_`` is that of the exact problem); and the rounds of growth, each with
+        landmarks, seconds and gaps.
     kernel_evaluations_ : int
         Kernel values computed by the fit.
     n_iter_ : ndarray of shape (n_classes * (n_classes - 1) // 2,)

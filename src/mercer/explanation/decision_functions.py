@@ -16,7 +16,7 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.svm.batch import class_pairs
 from mercer.validation import resolve_kernel
 
-# estimators whose predictions are such sums, of mercer; and those of scikit-learn that are read too
+# mercer's estimators whose predictions are such sums; scikit-learn's that are read, too
 EXPANSIONS = (
     "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "KernelRidge", "KernelRidgeCV", "GaussianProcessRegressor",
     "KernelERM", "KernelLogisticRegression",
@@ -39,7 +39,7 @@ class DecisionFunctions(NamedTuple):
 
 
 def decision_functions(machine: Any, caller: str, allowed: tuple[str, ...] = EXPANSIONS) -> DecisionFunctions:
-    """The functions of a fitted machine; an error, in the name of the caller, if it is none of the allowed."""
+    """The functions of a fitted machine; an error that names the caller if it is not an allowed one."""
     kind = kind_among(machine, caller, allowed)
     check_is_fitted(machine)
     if kind.package == "sklearn":

@@ -1,4 +1,4 @@
-"""What `explain` needs of a fitted model: its decision functions, their names, and an expansion in a kernel."""
+"""A fitted model for `explain`: its decision functions, their names, and an expansion in a kernel."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ExplainedModel:
         """The values of all functions at the rows of X, one column for each."""
         machine, X, _ = unwrap(self.model, X)
         if isinstance(machine, BaseSVC) and len(machine.classes_) > 2:
-            found = machine._values(X)  # those of pairs, whatever the shape of the decision function is
+            found = machine._values(X)  # values of pairs, whatever the shape of the decision function is
         elif hasattr(machine, "decision_function"):
             found = machine.decision_function(X)
         else:
@@ -79,7 +79,7 @@ class ExplainedModel:
 
 
 def explained_model(model: Any) -> ExplainedModel:
-    """Look at a fitted model; raise if its samples have no features."""
+    """The functions of a fitted model; raise if its samples have no features."""
     check_is_fitted(model)
     machine = unwrap(model).machine
     if not hasattr(machine, "decision_function") and not hasattr(machine, "predict"):

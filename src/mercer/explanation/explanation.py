@@ -1,4 +1,4 @@
-"""What `explain` returns."""
+"""The result of `explain`."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def explain(
     n_samples : int, default=25
         Pairs of permutations for each row and background row, at least 2, if the values are sampled.
     random_state : int, RandomState, Generator or None, default=None
-        For the permutations. None gives the same values each time.
+        Seed of the permutations. None gives the same values each time.
     n_jobs : int or None, default=None
         Threads; None is all cores.
 
@@ -114,7 +114,7 @@ def _generator(random_state: Any) -> np.random.Generator:
 
 
 def has_formula(model: Any) -> bool:
-    """Whether `explain` has an exact formula for this model, so that it need not call it often."""
+    """Whether `explain` has an exact formula for this model, so that it need not call the model often."""
     try:
         known = explained_model(model)
     except InvalidInputError:

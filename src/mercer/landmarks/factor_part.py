@@ -26,7 +26,7 @@ from mercer.parts.linear_part import Statement, forget
 
 # share of the available memory that the factor of a part may take
 MEMORY_SHARE = 0.6
-# decision values of so many samples are computed together in float64
+# samples whose decision values are computed together in float64
 EXACT_ROWS = 1 << 16
 
 
@@ -57,7 +57,7 @@ class FactorRows:
 
 
 class FactorPart(Part):
-    """The rows of L of a part, kept in memory if they fit, and what belongs to them.
+    """The rows of L of a part, kept in memory if they fit, and the vectors of these rows.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class FactorPart(Part):
 class Begun(NamedTuple):
     """The samples of a part: how many have a positive weight, and how many there are; the largest k(x, x).
 
-    ``weight`` is the sum of the weights, ``total`` their share of what Σβ must be.
+    ``weight`` is the sum of the weights, ``total`` their share of the required Σβ.
     """
 
     part: int
@@ -264,7 +264,7 @@ def _shares(own: FactorPart, largest: float) -> Vector:
 
 @keeps_state
 def sum_shares(part: Part, largest: float) -> Spread:
-    """How much of the drawing falls to this part."""
+    """The part's share of the probabilities with which support vectors are drawn."""
     own = part.state
     if own.n == 0:
         return Spread(part.index, 0, 0.0)

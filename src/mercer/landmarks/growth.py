@@ -35,11 +35,11 @@ COARSEST = 1e-2
 LEAST_TIME = 0.2
 # once the landmarks lose at most this share of landmark_tol, their problem is solved before more are added
 NEARLY = 0.9
-# what limits growth, by whether memory does
+# the name of the limit of growth: the second one if it is memory
 LIMITS = ("max_landmarks", "memory")
 # share of the memory that the rows of L may take: growing them needs the old ones beside the new ones
 MEMORY_SHARE = 0.6
-# of a start
+# the certificate of a start
 UNKNOWN = Certificate(np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, False, "a start", "it was not computed")
 
 
@@ -150,7 +150,7 @@ class Restricted(NamedTuple):
     steps: int
 
     def distance(self, lost: float) -> float:
-        """The relative distance to the exact machine if the landmarks lose so much."""
+        """The relative distance to the exact machine if the landmarks lose ``lost``."""
         return (self.proof.gap + 0.5 * lost) / max(abs(self.proof.primal), np.finfo(np.float64).tiny)
 
 
@@ -177,7 +177,7 @@ class Growth(ABC):
         self.rounds: list[GrowthRound] = []
         self.trace: list[TracePoint] = []
         self.steps = 0
-        # what the landmarks of the last solution lose, once its bound is computed
+        # the bound on the loss by the landmarks of the last solution, once it is computed
         self._lost: Lost | None = None
 
     # ---- where the rows are ----------------------------------------------------------------------------------
@@ -189,11 +189,11 @@ class Growth(ABC):
 
     @abstractmethod
     def _begin(self, count: int) -> int:
-        """Add the given landmarks, or so many drawn evenly. Returns how many were added."""
+        """Add the given landmarks, or ``count`` landmarks drawn evenly. Returns how many were added."""
 
     @abstractmethod
     def _extend(self, count: int) -> int:
-        """Add so many landmarks, drawn by their part of what is lost. Returns how many were added."""
+        """Add ``count`` landmarks, drawn by their part of what is lost. Returns how many were added."""
 
     @abstractmethod
     def _solve(self, tol: float) -> Restricted:
@@ -243,7 +243,7 @@ class Growth(ABC):
                 and self.rounds[-1].lost <= NEARLY * tol
                 and found.proof.relative_gap > 2 * SHARE * tol
             ):
-                found = self._round(SHARE * tol)  # the landmarks suffice: what is missing is their own solution
+                found = self._round(SHARE * tol)  # the landmarks suffice, but not their own solution
             near = grows and self.rounds[-1].exact_relative_gap <= tol
             # the mean of few draws is not the bound that is published
             near = near and (last or found.distance(self._bound(found).value) <= tol)
@@ -262,7 +262,7 @@ class Growth(ABC):
                 most, limit = self.m, "time_limit"
 
     def _most(self) -> tuple[int, str]:
-        """The largest number of landmarks, and what sets it."""
+        """The largest number of landmarks, and the limit that sets it."""
         choice, rows = self.choice, self.rows_in_one_place
         if choice.given is not None:
             return int(choice.given.n), "given"
@@ -281,7 +281,7 @@ class Growth(ABC):
         return wanted, "count"
 
     def _tol_between(self) -> float:
-        """The relative gap of a round that is followed by others."""
+        """The relative gap to which a round is solved that is not the last."""
         last = self.rounds[-1].exact_relative_gap if self.rounds else 1.0
         return float(np.clip(SHARE_BETWEEN * last, SHARE * self.choice.tol, COARSEST))
 
@@ -305,7 +305,7 @@ class Growth(ABC):
         return found
 
     def _bound(self, found: Restricted) -> Lost:
-        """What the landmarks of the last solution lose at most; computed once."""
+        """A bound on what the landmarks of the last solution lose; computed once."""
         if self._lost is None:
             self._lost = self._lost_at_most(found)
         return self._lost
@@ -339,7 +339,7 @@ def is_rounded(found: LandmarkSolution, tol: float) -> bool:
 
 
 def check_choice(loss: Loss, options: Options) -> None:
-    """Raise for what has no landmark machine."""
+    """Raise for losses and options without a landmark machine."""
     if isinstance(loss, HardMargin):
         raise InvalidInputError(
             "A hard margin (C=inf) has no landmark machine: the span of the landmarks need not separate the classes. "

@@ -49,7 +49,7 @@ class Lost(NamedTuple):
 def lost(
     factor: Factor, beta: Vector, v: Vector, pairs_up_to: int = PAIRS_UP_TO, seed: int = 0, rows: int = ROWS
 ) -> Lost:
-    """β'(K − K̂)β, or beyond so many pairs of samples an upper bound on it from so many rows; ``v`` is L'β."""
+    """β'(K − K̂)β, or beyond ``pairs_up_to`` pairs of samples an upper bound from ``rows`` rows; ``v`` is L'β."""
     used = np.flatnonzero(beta)
     if len(used) == 0:
         return Lost(0.0, False)
@@ -84,7 +84,7 @@ def _is_refuted(terms: Vector, scale: float, low: float, high: float) -> bool:
 
 
 def drawing_shares(beta: Vector, residual: Vector, dtype: Any, largest: float) -> Vector:
-    """|βᵢ|√rᵢ, with which rows are drawn; ``largest`` is the largest k(x, x)."""
+    """|βᵢ|√rᵢ, the weights with which rows are drawn; ``largest`` is the largest k(x, x)."""
     # residuals that rounding has hidden keep a small probability, so that no row is left out
     return np.abs(beta) * np.sqrt(np.maximum(residual, np.finfo(dtype).eps * largest))
 
@@ -120,7 +120,7 @@ def _terms(
 
 
 class Share(NamedTuple):
-    """What some samples add to a certificate: sums over them, and then maxima."""
+    """The contribution of some samples to a certificate: sums over them, then maxima."""
 
     loss: float
     # linear'β − l1'|β|, and β'ridge β

@@ -47,25 +47,25 @@ from mercer.problems.solution import Options, Solution, Status
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import SAFETY
 
-# landmarks are chosen on a random part of the samples: at least so many, and so many for each landmark that there may
-# be; on all samples if these are not PART_FROM times as many
+# landmarks are chosen on a random part of the samples: at least PART, and PART_ROWS_PER_LANDMARK for each possible
+# landmark; on all samples if these are not PART_FROM times as many
 PART, PART_ROWS_PER_LANDMARK, PART_FROM = 10_000, 8, 2
 # passes of coordinate descent before the interior-point method continues
 PASSES = 300
 # runs of the central path of a one-class machine, each to a hundredth of the gap of the one before
 ATTEMPTS = 3
-# decision values of so many samples are computed together in float64
+# samples whose decision values are computed together in float64
 EXACT_ROWS = 1 << 16
-# samples whose decision value is so far from a loss are left out, if they are at least this share of all
+# samples whose decision value is further than this from a loss are left out, if they are at least this share of all
 LEFT_OUT, LEAST_LEFT_OUT = 0.3, 0.1
-# and if their rows of L take so many times the memory of the other samples' copies, with so many bytes of a program,
+# and if their rows of L take this many times the memory of the other samples' copies, with their bytes of a program,
 WORTH_COPIES, PROGRAM_BYTES = 2.0, 120
-# and if kernel values, which they need several times, are cheaper than rows of L: sums of at most so many terms
+# and if kernel values, which they need several times, are cheaper than rows of L: sums of at most this many terms
 FEW_TERMS = 100
-# the largest loss of theirs that is left to the certificate, as a share of landmark_tol; so many of them tell the error
-# of their values
+# the largest loss of samples that stay left out, as a share of landmark_tol; samples from which the error of their
+# values is estimated
 MOST_LEFT_OUT, SEEN = 0.25, 1000
-# a sample is far from paying at this distance, and at SAFETY times the largest error of L
+# a sample is far from paying beyond this distance, and beyond SAFETY times the largest error of L
 FAR = 0.05
 # a small cache_size does not limit the factor below this many bytes
 LEAST_BUDGET = 1 << 28
@@ -206,7 +206,7 @@ class ArrayGrowth(Growth):
         return np.searchsorted(kept, landmarks)
 
     def _values(self, samples: Vector | None, landmarks: Factor, coef: Vector) -> Vector:
-        """Σ coef k(landmark, ·) of some of all samples, from kernel values in the precision of L."""
+        """Σ coef k(landmark, ·) at some samples, or at all, from kernel values in the precision of L."""
         data, dtype = self.every.data, self.dtype
         rows = data.features(dtype) if samples is None else data.features(dtype).take(samples)
         columns = landmarks.pool.features(dtype).take(landmarks.index)
@@ -222,7 +222,7 @@ class ArrayGrowth(Growth):
         return cast(LandmarkSolution, super()._certified(found, status, ended_by))
 
     def _returning(self, distance: float, allowed: float = 0.0) -> Vector:
-        """The samples left out that the last model puts so near to a loss, if together they pay more than allowed."""
+        """The left-out samples within ``distance`` of a loss in the last model, if all pay more than ``allowed``."""
         if self.kept is None:
             return np.empty(0, np.intp)
         left_out = self._left_out
@@ -237,7 +237,7 @@ class ArrayGrowth(Growth):
         return np.setdiff1d(np.arange(self.n), kept, assume_unique=True)
 
     def _take_back(self, samples: Vector) -> None:
-        """Samples that were left out are kept from now on, after the others."""
+        """Add left-out samples to the kept ones, after the others."""
         assert self.kept is not None
         more, own = (
             Factor(self.every.data.take(samples), self.dtype, self.options.n_threads, self.factor.pool),
@@ -290,7 +290,7 @@ class ArrayGrowth(Growth):
         return self.last
 
     def _linear(self, rows: Rows, tol: float) -> Restricted:
-        """A linear machine over the rows of L: coordinate descent from the last β, then what `linear_plan` ranks."""
+        """A linear machine over the rows of L: coordinate descent from the last β, then the "auto" plan."""
         own, threads = self.options, self.options.n_threads
         options = LinearOptions(tol=tol, max_iter=own.max_iter, n_threads=threads, seed=own.seed, budget=own.budget)
         problem = self.problem.with_rows(rows)
@@ -312,7 +312,7 @@ class ArrayGrowth(Growth):
         with_bias = Rows(rows.X, 1.0)
         q, fixed = np.ones(with_bias.d), np.zeros(with_bias.d)
         q[-1], fixed[-1] = 0.0, -float(self.sums[0])
-        # decision values are of the size of Σβ: those of some β tell how far the path begins from its bounds
+        # decision values are of the size of Σβ: those of some β show how far from its bounds the path begins
         beta = self.beta if len(self.beta) else self.weight * (self.sums[0] / self.weight.sum())
         w = rows.tdot(beta, threads)
         F = rows.dot(w, threads)

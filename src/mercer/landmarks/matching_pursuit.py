@@ -1,6 +1,6 @@
 """Which samples become landmarks next: orthogonal matching pursuit of what the landmarks lose.
 
-With R = K − K̂ and g = Rβ, a landmark i more turns R into R − RₑᵢRᵢₑ/rᵢ, where rᵢ = Rᵢᵢ, and lowers q = β'Rβ by
+With R = K − K̂ and g = Rβ, a further landmark i turns R into R − RₑᵢRᵢₑ/rᵢ, where rᵢ = Rᵢᵢ, and lowers q = β'Rβ by
 gᵢ²/rᵢ. Candidates are drawn, g is computed for them, and they are taken one after the other by this gain: a pivoted
 Cholesky factorisation of their part of R whose pivots are the largest gains (Pati, Rezaiifar & Krishnaprasad, 1993;
 Smola & Schölkopf, 2000, for kernels). Half of the candidates are drawn ∝ β²r, their own part of q; the other half ∝ r,
@@ -13,14 +13,14 @@ import numpy as np
 
 from mercer.kernels.features import Matrix, Vector
 
-# candidates for each landmark, and at most so many beyond the landmarks themselves
+# candidates for each landmark, and at most this many beyond the landmarks themselves
 CANDIDATES, MOST_CANDIDATES = 6, 1500
 # pivots between two updates of R
 STEP = 64
 
 
 def candidate_count(count: int) -> int:
-    """How many samples are drawn to choose so many landmarks."""
+    """How many samples are drawn to choose ``count`` landmarks."""
     return max(count, min(CANDIDATES * count, count + MOST_CANDIDATES))
 
 

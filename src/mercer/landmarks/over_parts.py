@@ -1,8 +1,8 @@
 """A landmark machine of rows in parts, with its certificate for the exact problem of all rows.
 
 The rounds are those of `growth`. Everything that belongs to a row stays with its part (`factor_part`): its row of L, β
-and its residual. The machine over L is solved by `mercer.parts`. What travels are the drawn samples, vectors and a
-matrix over the landmarks, and numbers.
+and its residual. The machine over L is solved by `mercer.parts`. Only the drawn samples, vectors and a matrix over the
+landmarks, and numbers travel.
 
 Which samples are drawn depends on their numbers among all rows, not on the parts.
 """
@@ -90,7 +90,7 @@ class FactorParts(Parts):
         return [result for result in found if not (isinstance(result, tuple) and not result)]
 
     def layout(self) -> Layout:
-        """That of the samples."""
+        """The layout of the samples."""
         return self.parts.layout()
 
     def total(self, function: Callable[..., Any], *args: Any, reads: Reads = True) -> tuple[Any, ...]:
@@ -112,9 +112,9 @@ def solve_over_parts(
     """Choose landmarks among the rows of all parts, solve, and certify for the exact problem.
 
     The kernel is bound (`bind_over_parts`). Samples whose weight is 0 are left out. Given landmarks are the samples of
-    ``choice.given``; ``choice.polish`` is not available. Up to so many pairs of support vectors β'Kβ is computed;
-    beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as ``saved``
-    continues there.
+    ``choice.given``; ``choice.polish`` is not available. Up to ``pairs_up_to`` pairs of support vectors β'Kβ is
+    computed; beyond, it is bounded. ``keep`` is called with the state of each step; a later run that gets it as
+    ``saved`` continues there.
 
     Examples
     --------
@@ -343,7 +343,7 @@ class PartsGrowth(Growth):
         return bound(terms, scale) if scale else Lost(max(0.0, float(terms[0])), False)
 
     def _terms(self, v: Vector, count: int, exact_up_to: int) -> tuple[Vector, float]:
-        """(βᵢgᵢ/pᵢ of so many drawn rows, S) of `bound`; up to so many support vectors (β'(K − K̂)β itself, 0)."""
+        """(βᵢgᵢ/pᵢ of ``count`` drawn rows, S) for `bound`; up to ``exact_up_to`` support vectors (β'(K − K̂)β, 0)."""
         spread = self.parts.map(factor_part.sum_shares, self.largest, reads=False)
         self.support, scale = sum(part.support for part in spread), sum(part.scale for part in spread)
         if self.support == 0:

@@ -17,12 +17,12 @@ from mercer.kernels.features import Matrix, Vector
 from mercer.losses.thresholds import lowest_quadratic
 from mercer.ordering.pair_order import Intervals, PairOrder
 
-# up to so many pairs per sample sums over them are taken one by one: cumulative sums lose the digits of small losses
+# up to this many pairs per sample, sums are taken pair by pair: cumulative sums lose the digits of small losses
 FEW_PAIRS = 4
 
 
 def are_few(parts: list[Intervals], n: int) -> bool:
-    """Whether the pairs are so few that sums over them are taken one by one."""
+    """Whether the pairs are so few that sums are taken pair by pair."""
     return sum(part.n_pairs for part in parts) <= FEW_PAIRS * n
 
 

@@ -44,11 +44,11 @@ from mercer.problems.solution import (
 
 # products with K after which steps are factored: for each sample, and at least
 PRODUCTS_EACH, FEWEST_PRODUCTS = 6, 500
-# up to so many samples K is factored, and up to this n m² its factor of m columns is used: a step takes some seconds
+# up to this many samples K is factored, and up to this n m² its factor of m columns is used: a step takes some seconds
 FACTOR_UP_TO, LARGEST_FACTOR = 8000, 1.6e10
 # kernel values read by conjugate gradients at most: some minutes
 MOST_VALUES = 5e11
-# C grows from where the curvature of a sample is so large, by this factor, and each stage ends at this relative gap
+# C starts where the largest curvature of a sample is this and grows by this factor; a stage ends at this relative gap
 FIRST_CURVATURE, GROWTH, STAGE_GAP = 1e3, 4.0, 0.1
 
 
@@ -165,8 +165,8 @@ def smooth_certificate(
 ) -> Certificate:
     """The certificate of f = Σ βᵢ k(xᵢ, ·) and b with F = Kβ; ``K_gradient`` is KG, with G the gradient at ``values``.
 
-    ``values`` are those at the best intercept for F if they are None, and ``square`` is G'KG. Without KG (None) the
-    dual point is 0, whose value is minus L*(0): 0 for losses that are nonnegative.
+    ``values`` None means the values at the best intercept for F; ``square`` is G'KG. Without KG (None) the dual point
+    is 0, whose value is minus L*(0): 0 for losses that are nonnegative.
     """
     loss, _ = smooth.evaluate((F + b)[:, None])
     energy = 0.5 * float(beta @ F)

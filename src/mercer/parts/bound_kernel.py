@@ -10,14 +10,15 @@ from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Vector
 from mercer.parts.layout import Part, Parts, keeps_state
 
-# the squared deviations of so many rows are computed together
+# rows whose squared deviations are computed together
 ROWS = 1 << 16
 
 
 def bind_to_parts(parts: Parts, kernel: Kernel) -> Kernel:
     """The kernel with parameters such as gamma="scale" replaced by numbers, from one pass over all rows.
 
-    These depend on the variance of all numbers in some columns: two rows, mean ± deviation of each column, have it too.
+    These depend on the variance of all numbers in some columns. Two rows, mean ± deviation of each column, have the
+    same variance.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from mercer.problems.dual import fill_survey
 
 # bytes of rows that are prepared for the kernel together
 TILE_BYTES = 1 << 22
-# a part names at least so many of its worst violators
+# a part names at least this many of its worst violators
 FEWEST_NAMED = 16
 NO_ROWS = np.empty(0, np.intp)
 # the number of a message whose samples are not kept
@@ -75,8 +75,7 @@ def row_bytes(part: Part) -> float:
 class Begun(NamedTuple):
     """A part whose problem is stated.
 
-    ``n`` samples have a positive weight, of so many ``rows``. ``sums`` is the part's share of the sums that β
-    must have.
+    Of its ``rows`` rows, ``n`` have a positive weight. ``sums`` is the part's share of the sums that β must have.
     """
 
     part: int
@@ -118,7 +117,7 @@ def _tiles(part: Part, dtype: Any) -> Any:
 
 
 class Named(NamedTuple):
-    """Samples that come to the caller: their positions in the part, and what the program knows of them."""
+    """Samples that come to the caller: their positions in the part, and their entries in the program."""
 
     part: int
     at: Index
@@ -145,7 +144,7 @@ def name_samples(part: Part, wanted: dict[int, Index]) -> Named | None:
 
 
 class Message(NamedTuple):
-    """What the caller sends in a pass.
+    """The message that the caller sends in a pass.
 
     Attributes
     ----------
@@ -225,7 +224,7 @@ def advance(
 ) -> Report:
     """Add the change of the pool to F, and name the worst violators of this threshold.
 
-    ``share`` is how many violators are wanted of each sample; at least `FEWEST_NAMED` are named.
+    ``share`` is the number of violators to name for each sample; at least `FEWEST_NAMED` are named.
     """
     set_pool(part, pool)
     (evaluations,) = add_product(part, message, anew, dtype)
@@ -297,7 +296,7 @@ def count_support(part: Part, outside: bool) -> tuple[int, int]:
 
 @keeps_state
 def name_support(part: Part, outside: bool, between: dict[int, tuple[int, int]]) -> Named | None:
-    """Some of these samples, by their numbers among them."""
+    """The samples that `count_support` counts, those with numbers in the range that ``between`` has for this part."""
     first, last = between.get(part.index, (0, 0))
     return name_samples(part, {part.index: _support(part.state, outside)[first:last]}) if first < last else None
 

@@ -40,12 +40,13 @@ from mercer.svm.plan import plan_descent
 from mercer.svm.solve import REFINEMENTS, descend
 from mercer.svm.verify import exact_product
 
-# samples of the first pool: one row in so many, and so many at most
+# samples of the first pool: one row in this many, and at most this many
 FIRST_SHARE, FIRST_UP_TO = 16, 4096
-# samples of any pool, the bytes of their rows, and these as one part in so many of the caller's memory. 20,000 × 10
-# rows with 10,000 support vectors took 18, 13 and 11 rounds with pools of 2,048, 4,096 and 8,192, and more time
+# fewest and most samples of a pool; the most bytes of their rows; one part in this many of the caller's memory for
+# them. 20,000 × 10 rows with 10,000 support vectors took 18, 13 and 11 rounds with pools of 2,048, 4,096 and 8,192, and
+# more time
 SMALLEST_POOL, LARGEST_POOL, POOL_BYTES, POOL_SHARE = 512, 8192, 1 << 25, 8
-# the pool grows to one in so many support vectors: at the end these are in memory twice, and a pool with its copies
+# the pool grows to one in this many support vectors: at the end these are in memory twice, and a pool with its copies
 # takes less than that
 SUPPORT_PER_MEMBER = 4
 # bytes of samples in one message
@@ -54,11 +55,11 @@ SENT = 1 << 23
 POOL_TOL = 0.1
 # violators of the threshold by less than this share of tol are not named
 NAMED_FROM = 0.25
-# parts name so many times as many violators as are taken
+# parts name this many times the number of violators that are taken
 SPARE = 2.0
 # most rounds in which neither the violation improves nor, by this share, the dual value
 PATIENCE, SMALLEST_GAIN = 5, 1e-12
-# kernel values in float64 take so many times as long as the last ones, at most
+# kernel values in float64 take at most this many times as long as the last ones
 EXACT_COST = 3.0
 # thresholds that are tried in one pass, and passes
 TRIED, TRIALS = 64, 6
@@ -128,7 +129,7 @@ def solve_kernel_parts(
 
 @dataclass(eq=False)
 class _Samples:
-    """Samples of the caller: where they are in the parts, and what the program knows of them."""
+    """Samples of the caller: their places in the parts, and their entries in the program."""
 
     part: Index
     at: Index

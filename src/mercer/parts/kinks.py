@@ -45,7 +45,7 @@ from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples
 DISTANCES = 50_000
-# a radius within which all samples are
+# a radius that contains all samples
 FAR = float(np.finfo(np.float64).max)
 
 
@@ -73,7 +73,7 @@ class PartSystem:
         self.n_bounds, self.first_mu, self.reads = n_bounds, mu, reads
         self.system = GramSystem()
         self.solve, self.apply = self.system.solve, self.system.apply
-        # β is the best so far and not yet remembered: the next pass does it
+        # β is the best so far and not yet remembered: the next pass remembers it
         self.better = False
 
     def start_at_kinks(self, mu: float) -> tuple[Vector, Vector]:
@@ -88,15 +88,15 @@ class PartSystem:
         return np.asarray(v)
 
     def loss_and_gap(self) -> tuple[float, float]:
-        """As the last start or move found them."""
+        """The loss and the gap that the last start or move found."""
         return self.values
 
     def keep(self) -> None:
-        """With the next pass."""
+        """Remember β, with the next pass."""
         self.better = True
 
     def best(self) -> Vector:
-        """Nothing: the best β is put into that of each part."""
+        """Put the best β into that of each part; returns nothing."""
         self.parts.map(linear_part.end_path, self.better, reads=False)
         self.better = False
         return np.empty(0)
@@ -123,7 +123,7 @@ class PartSystem:
         self.better = False
 
     def _keep_values(self, found: Sequence[Any]) -> None:
-        """The loss and the gap, and A'(β + Dg) and A'DA of the next step."""
+        """Keep the loss and the gap, and A'(β + Dg) and A'DA of the next step."""
         loss, gap, self.predicted, self.gram = found
         self.values = loss, gap
 
@@ -141,7 +141,7 @@ class BroughtSystem(RowSystem):
         super().__init__(rows, qp, run.q, run.options.n_threads, other_system=False)
 
     def best(self) -> Vector:
-        """The best β, which is put into that of each part, too."""
+        """The best β. Puts it into that of each part, too."""
         beta = super().best()
         own = dict(zip(self.indices, np.split(beta, self.ends[:-1]), strict=True))
         self.parts.map(linear_part.end_path_with, own, reads=False)
@@ -211,7 +211,7 @@ def _radius(seen: list[Classified], share: float) -> float:
 
 
 def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
-    """Follow the central path on the samples within the radius. The path's β is the number of these samples."""
+    """Follow the central path on the samples within the radius; ``beta`` of the result is only their number."""
     fixed, constant, unkept, mu_sums, sums = run.parts.total(linear_part.hold, radius)
     n_free, room, distance, n_bounds = sums
     fixed[-1] -= run.total  # the gradient of the term b Σβ

@@ -73,7 +73,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def take(self, size: int) -> bool:
-        """Reserve so many bytes; False if fewer are left."""
+        """Reserve ``size`` bytes; False if fewer are left."""
         with self._lock:
             fits = size <= self.left
             self.left -= size if fits else 0
@@ -96,8 +96,8 @@ class Part:
     index : the position of the loader, for messages and seeds.
     n : the number of rows.
     n_threads : threads that a function may use.
-    budget : what the process may keep in memory.
-    work : the same for rows that functions compute, such as those of a landmark machine.
+    budget : the bytes that the process may keep in memory.
+    work : the bytes for rows that functions compute, such as those of a landmark machine.
     state : whatever functions keep here between calls of `Parts.map`.
     squares : Σ x² of the stored numbers once they were loaded; 0 for float32, whose squares always have a finite sum.
     """
@@ -209,13 +209,13 @@ def sets_state(function: Function) -> Function:
 
 
 def runs_another(function: Function) -> Function:
-    """Mark a function that runs its first argument: that one decides whether ``part.state`` is kept."""
+    """Mark a function that runs its first argument: this argument decides whether ``part.state`` is kept."""
     function.runs_another = True  # type: ignore[attr-defined]
     return function
 
 
 class Layout(NamedTuple):
-    """Where the parts are: as the fields of `PartsPlan` of these names say."""
+    """Where the parts are. The fields are those of `PartsPlan` with the same names."""
 
     n_parts: int
     n_kept: int
@@ -232,8 +232,8 @@ class Parts(ABC):
     n : the number of rows of all parts.
     budget : bytes that the process of the caller may use for copies.
     work : bytes for rows that functions compute, of all parts; None: each process has its own.
-    sample_numbers : numbers of a random sample of rows at most, which comes to the caller: 32 MB.
-    path_numbers : numbers of rows that come to the caller at most instead of some dozen passes over them.
+    sample_numbers : the most numbers in the random sample of rows that comes to the caller: 32 MB.
+    path_numbers : the most numbers of rows that come to the caller to save some dozen passes over them.
     """
 
     n: int

@@ -27,7 +27,7 @@ from mercer.parts.layout import Block, Part, added, keeps_state, nbytes, sets_st
 LOSSES = (Hinge, SquaredHinge, EpsilonInsensitive, SquaredEpsilonInsensitive, Pinball, Squared, OneClass)
 # X'DX, its diagonal, or nothing
 Curvature = Literal["full", "diagonal", "none"]
-# rows of which some numbers each are computed together
+# rows of a slice that is computed at once: see `_blocks`
 BLOCK = 1 << 12
 # the constant feature that stands for a free intercept has this value
 ONE = 1.0
@@ -101,11 +101,10 @@ class LinearState:
 
 
 class Facts(NamedTuple):
-    """What is known of a part once its problem is stated.
+    """Facts about a part whose problem is stated.
 
-    ``largest`` is the largest absolute value of X if that of the squares may overflow, else 0.
-    ``low`` and ``high``: the loss of the part at w = 0 is 0 for an intercept between these. ``total``: the part's share
-    of what Σβ must be.
+    ``largest`` is the largest absolute value of X if that of the squares may overflow, else 0. ``low`` and ``high``:
+    the loss of the part at w = 0 is 0 for an intercept between these. ``total``: the part's share of the required Σβ.
     """
 
     n: int
@@ -471,7 +470,7 @@ class Checked(NamedTuple):
 def certify_part(part: Part, w: Vector, intercept: float, has_f: bool, has_v: bool) -> Checked:
     """The share of primal and dual of the part's rows, from w, b, β and the rows alone.
 
-    ``has_f``: the last pass has computed the decision values of this model. ``has_v``: and X'β; then ``v`` is 0.
+    ``has_f``: the last pass has computed the decision values of this model. ``has_v``: and also X'β; then ``v`` is 0.
     """
     state, qp = part.state, part.state.qp
     beta = np.clip(state.beta, qp.lower, qp.upper, out=state.beta)
@@ -489,7 +488,7 @@ def certify_part(part: Part, w: Vector, intercept: float, has_f: bool, has_v: bo
 def _check_rows(
     state: LinearState, decision: Vector, here: slice, largest: float
 ) -> tuple[tuple[float, ...], tuple[float, float]]:
-    """Of some rows: the loss, their share of the dual, the size of its terms, Σβ; the worst violation of each kind."""
+    """For some rows: the loss, their share of the dual, the size of its terms, Σβ; the worst violation of each kind."""
     from mercer.linear._row_loops import check_optimality
 
     qp, loss, f, beta = state.qp, state.statement.loss, decision[here], state.beta[here]
@@ -501,6 +500,6 @@ def _check_rows(
 
 
 def _blocks(n: int) -> Iterator[slice]:
-    """All rows, so many at a time that vectors over them stay in the cache: memory for more would cost the most."""
+    """Slices of all rows whose vectors stay in the cache: with longer ones, memory access would cost the most."""
     for first in range(0, n, BLOCK):
         yield slice(first, min(first + BLOCK, n))

@@ -1,4 +1,4 @@
-"""One run of a linear machine over parts: what is known of the rows, its limits, its progress and its certificate."""
+"""One run of a linear machine over parts: facts about the rows, limits, progress and the certificate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PartsRun:
     statement: Statement
     options: LinearOptions
     clock: Clock
-    # the model to start from, and what is called with the model of each step
+    # the model to start from, and the function that is called with the model of each step
     start: Vector | None = None
     keep: Callable[[Vector], None] | None = None
     n_iter: int = 0
@@ -112,7 +112,7 @@ class PartsRun:
         return self.publish(self.joined(np.zeros(self.d - self.statement.intercept), b), "zero", Status.CONVERGED)
 
     def sample_model(self, size: int, tol: float) -> Vector | None:
-        """The model of a random sample of about so many rows, solved by the caller; None if that is too small.
+        """The model of a random sample of about ``size`` rows, solved by the caller; None if that is too small.
 
         If there is a model to start from, it is returned instead.
         """
@@ -141,7 +141,7 @@ class PartsRun:
         return w if np.isfinite(w).all() else None
 
     def sample_size(self, wanted: float) -> int:
-        """So many rows, or as many as the caller's memory allows."""
+        """``wanted`` rows, or as many as the caller's memory allows."""
         most = min(self.parts.sample_numbers // self.d, int(self.parts.budget / 8 / max(1.0, self.row_bytes)))
         return int(min(wanted, most))
 

@@ -3,7 +3,8 @@
 Each part returns the loss, X'β and X'DX at a point from one pass over its rows; a search along a step needs its stored
 decision values only. A run starts from the model of a random sample of rows: two to four passes remain.
 
-With more columns than a matrix over pairs of them allows, conjugate gradients solve for the step: a pass for each.
+With more columns than a matrix over pairs of them allows, conjugate gradients solve for the step: a pass for each
+iteration.
 """
 
 from __future__ import annotations

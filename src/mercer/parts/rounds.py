@@ -28,9 +28,9 @@ from mercer.problems.solution import Status
 # passes over a part in each round
 PASSES = 5
 MAX_ROUNDS = 1000
-# the gap is computed after so many rounds, more often the closer it is
+# the gap is computed after this many rounds, more often the closer it is
 CHECK_EVERY = 5
-# a run ends after so many checks without a better gap
+# a run ends after this many checks without a better gap
 PATIENCE = 20
 
 

@@ -61,7 +61,7 @@ def _rescale_start(beta, F, test_beta, lower_before, upper_before, lower, upper)
 
 @compiled()
 def _sample_classes(sample, linear, total, weights, rows):
-    """Fill rows and weights with up to about SAMPLED evenly spaced samples of each class; their number.
+    """Fill rows and weights with up to about SAMPLED evenly spaced samples of each class; returns their number.
 
     The weights of a class are equal and sum to total, or -total for the second class.
     """
@@ -174,7 +174,7 @@ def solve_chain(
     variable of the null sample, the last one, or -1. F = K beta is kept at the columns in ``train_ranges``, (start,
     stop) each, which must hold all samples. At ``test_ranges`` F = K test_beta; both are updated when a program is
     solved. F has one more entry, for the null sample. ``space`` is that of `drive`; ``numbers`` and ``reals`` (two
-    rows), as long as there are variables, are scratch space.
+    rows) are scratch space with an entry for each variable.
 
     A program is solved when its violation is at most tol. Then values[s] is F at ``test``, and groups[s] and totals[s]
     are filled (see `optimality_sums`). The call ends after ``max_rounds`` rounds, or when a program is stuck; ``state``

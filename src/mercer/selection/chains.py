@@ -246,7 +246,7 @@ class _Run:
         return values, surveys
 
     def _rounds_in_time(self, rounds: int, seconds: float, most: int) -> int:
-        """Rounds until the next check of the clock, after ``rounds`` of so many seconds each."""
+        """Rounds until the next check of the clock, after ``rounds`` rounds of ``seconds`` each."""
         if self.clock.left == np.inf:
             return most
         in_time = SHARE_PER_CHECK * self.clock.left / max(seconds, np.finfo(np.float64).tiny)

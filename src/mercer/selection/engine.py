@@ -43,12 +43,12 @@ class HeldOut(NamedTuple):
 
 
 Report = Callable[[HeldOut], None]
-# the settings that are left for a kernel
+# returns the settings that are left for a kernel
 Survivors = Callable[[int], Sequence[int]]
 
 
 class SearchEngine(Protocol):
-    """What a search needs: solve all settings with all kernels in all folds, and report each kernel and fold."""
+    """The solver of a search: solves all settings with all kernels in all folds, and reports each kernel and fold."""
 
     def run(
         self, kernels: Sequence[Kernel], settings: Sequence[Any], report: Report, survivors: Survivors | None = None
@@ -83,11 +83,11 @@ class Engine:
         """Solve all settings with all kernels in all folds, until the time is over.
 
         Any thread calls ``report``, once for each kernel and fold. Settings that differ in C only should be sorted by
-        C. With ``survivors`` a few kernels are tried at a time, one fold after the other; before each fold it returns
-        the settings that are left. Its answer does not depend on the number of threads.
+        C. With ``survivors`` a few kernels are tried at a time, one fold after the other; before each fold
+        ``survivors`` returns the settings that are left. This choice does not depend on the number of threads.
         """
         options, n = self.options, self.family.folds.n
-        # the refit of so few samples uses float64, too: no loop is compiled for float32
+        # the refit of this few samples uses float64, too, so no loop is compiled for float32
         double = options.precision == "float64" or (options.precision == "auto" and n <= DOUBLE_UP_TO)
         dtype = np.float64 if double else np.float32
         matrices = Matrices(kernels, self.samples, n, self.n_folds, dtype, options.budget, options.n_threads)

@@ -81,7 +81,7 @@ class Matrices:
                 self._shared = {k: best for k, group in enumerate(groups) if group == best}
 
     def room_for(self, several: int) -> bool:
-        """Whether so many matrices fit, besides the shared sums."""
+        """Whether ``several`` matrices fit, besides the shared sums."""
         return self._at_once > several
 
     def _group(self, kernel: Kernel) -> Hashable | None:

@@ -17,7 +17,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
 from mercer.selection.svc_cv import SVCCV
 
-# rejected samples are labelled so, unless the label is a class
+# the labels of rejected samples, unless they are classes
 NUMBER, NAME = -1, "rejected"
 
 
@@ -36,9 +36,10 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
         The cost of predicting ``classes_[j]`` for a sample of ``classes_[i]`` in row i, column j; at least 0. None: 1
         for each mistake.
     reject_cost : float, default=None
-        The cost of no answer: samples whose least expected cost is higher are rejected. None rejects none.
+        The cost of no answer: samples whose least expected cost is higher are rejected. None never rejects.
     reject_label : default=None
-        What ``predict`` says of rejected samples. None is -1 for classes that are numbers and "rejected" for names.
+        The label that ``predict`` gives to rejected samples. None is -1 for classes that are numbers and "rejected" for
+        names.
 
     Attributes
     ----------
@@ -258,7 +259,7 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
         return float(np.where(self._rejected(expected), float(self.reject_cost or 0.0), paid).mean())
 
     def _expected_and_paid(self, X: Any, y: Any) -> tuple[Matrix, Vector]:
-        """The expected cost of each answer, and what the answer of least expected cost costs."""
+        """The expected cost of each answer, and the actual cost of the answer of least expected cost."""
         expected = self.expected_costs(X)
         return expected, self.cost_matrix_[codes_of(self, y), expected.argmin(axis=1)]
 
@@ -267,7 +268,7 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
 
         Parameters
         ----------
-        X : samples, as the classifier takes them. Not those of ``fit``, whose classes it knows.
+        X : samples, as the classifier takes them. Not those of ``fit``, whose classes the model has seen.
         y : array-like of shape (n_samples,)
             Their classes.
 

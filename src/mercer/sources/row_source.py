@@ -1,8 +1,7 @@
 """`RowSource`: samples that are read block by block, and the loaders of their parts.
 
 A source knows how many rows and columns it has. `block(start, stop)` reads some rows with their targets and weights; a
-fit reads all rows once per step and holds at most ``memory`` bytes of them. What kind of file stands behind is known
-only to the subclass.
+fit reads all rows once per step and holds at most ``memory`` bytes of them. Only the subclass knows the kind of file.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class RowSource(ABC):
 
     Attributes
     ----------
-    name : what messages call it: a path or the type of an array.
+    name : its name in messages: a path or the type of an array.
     n : the number of rows.
     n_columns : the number of features.
     columns : the names of the features; None if they have none.

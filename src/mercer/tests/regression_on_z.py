@@ -35,7 +35,7 @@ UNDERSMOOTHING = 0.3
 FEATURES = 20
 # most steps of learning a metric, and the share of the identity in it
 STEPS, IDENTITY = 3, 0.02
-# factors of Gram matrices have at most so many columns, fewer if they leave at most this share of the trace
+# factors of Gram matrices have at most this many columns, fewer if they leave at most this share of the trace
 RANK, RESIDUAL = 600, 1e-6
 # eigenvalues below this share of the largest are 0
 SMALLEST = 1e-10

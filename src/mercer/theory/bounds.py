@@ -310,12 +310,12 @@ def error_bounds(model: Any, X: Any, y: Any, delta: float = 0.05) -> BoundReport
     return BoundReports(_report(problem, dimension, C, minimised, delta) for problem in margins(model, X, y).problems)
 
 
-# its former name
+# an alias
 compare = error_bounds
 
 
 def _minimised(model: Any) -> Loss | str:
-    """The loss that the model minimises beside ½|w|², or why Corollary 15.7 is not about the model."""
+    """The loss that the model minimises beside ½|w|², or why Corollary 15.7 does not apply to the model."""
     from mercer.erm.convex_losses import name_of
     from mercer.erm.penalties import SQUARED, find_penalty
     from mercer.estimators.kernel_erm import KernelERM, loss_of_erm

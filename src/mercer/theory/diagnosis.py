@@ -6,8 +6,9 @@ Each finding has a number. It becomes a symptom with a suggestion only if someth
 * Many support vectors or a small margin are symptoms only if the score is poor, on held-out samples if their score is
   known, else on training samples. Good models may have both.
 * Columns of unequal scale are a symptom only if there are many of them; in images, for example, some pixels hardly
-vary. * No suggestion concerns a parameter that a search has chosen. * A model that overfits, or whose kernel matrix is
-near-diagonal, gets no suggestion to increase its complexity.
+  vary.
+* No suggestion concerns a parameter that a search has chosen.
+* A model that overfits, or whose kernel matrix is near-diagonal, gets no suggestion to increase its complexity.
 """
 
 from __future__ import annotations

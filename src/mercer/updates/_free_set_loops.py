@@ -15,7 +15,7 @@ from mercer.svm._block_newton_loops import _add
 
 # a Schur complement below this share of a variable's own kernel value counts as 0
 SINGULAR = 1e-9
-# the sum may differ by so much, relative to the sum of absolute values
+# the sum may differ by this share of the sum of absolute values
 SUM_ROUNDING = 1e-13
 # no finite violation is larger: only free variables join
 ONLY_FREE = float(np.finfo(np.float64).max)
@@ -226,7 +226,7 @@ def _newton_steps(
         u = U[n_leaving]
         pivot = _column(R, size, who + 1, U, factors, n_leaving, u)
         for c in range(n_leaving):
-            u[leaving[c] + 1] = 0.0  # but for rounding it is
+            u[leaving[c] + 1] = 0.0  # it is 0 but for rounding
         if count - n_leaving == 1:
             leaving[n_leaving], factors[n_leaving] = who, 0.0
             n_leaving += 1

@@ -9,11 +9,11 @@ from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP
 from mercer.updates.kernel_columns import KernelColumns
 
-# new memory is larger than what is needed by this factor
+# new memory is this many times the memory that is needed
 GROWTH = 1.25
-# so many variables that join at once are inverted anew with all others
+# if more variables than this join at once, the inverse is computed anew
 MANY_AT_ONCE = 48
-# an inverse that was spoilt by rounding so often is not kept any more
+# an inverse that rounding has spoilt this many times is not kept any more
 MOST_FAILURES = 3
 
 
@@ -51,7 +51,7 @@ class FreeSet:
         self.failures += 1
 
     def reserve(self, count: int) -> None:
-        """Enlarge the memory if it has no room for so many variables."""
+        """Enlarge the memory if it has no room for ``count`` variables."""
         if count < len(self.R):
             return
         size, used = int(GROWTH * count) + 32, len(self.samples) + 1

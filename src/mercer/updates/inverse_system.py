@@ -34,8 +34,8 @@ ROUNDED = 1e-6
 class InverseSystem:
     """K and M = (K + D)⁻¹ in the two triangles of one matrix, with the solutions S of (K + D) S = B.
 
-    Samples are numbered 0, 1, … in the user's order. In the matrix they stand in an order of their own (``place``), so
-    that a removed sample is overwritten by the last one. What belongs to no sample is 0.
+    Samples are numbered 0, 1, … in the user's order. The matrix has an order of its own (``place``), so that a removed
+    sample is overwritten by the last one. Entries without a sample are 0.
 
     Attributes
     ----------

@@ -11,7 +11,7 @@ from mercer.gram.operator import GramOperator, check_finite
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 
-# new memory is larger than what is needed by this factor
+# new memory is this many times the memory that is needed
 GROWTH = 1.5
 
 
@@ -39,12 +39,12 @@ class KernelColumns:
     """Columns k(x_i, ·) of some samples i at all samples, in float64; each column is a row of ``values``.
 
     The samples are numbered 0, 1, … in the user's order. In ``values`` they stand in an order of their own: those with
-    stored columns first, and a removed sample is overwritten by the last one. So few numbers move in an update, and
+    stored columns first, and a removed sample is overwritten by the last one. Thus an update moves few numbers, and
     blocks of stored columns lie close together.
 
     Attributes
     ----------
-    values : values[place[i], place[j]] = k(x_i, x_j) if the column of i is stored; what belongs to no sample is 0.
+    values : values[place[i], place[j]] = k(x_i, x_j) if the column of i is stored; entries without a sample are 0.
     place, sample : where each sample stands, and which sample stands at each place.
     count : the number of stored columns, those of the samples at the places 0, 1, …
     """

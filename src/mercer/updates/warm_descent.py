@@ -5,7 +5,7 @@
 F = Kβ is known in float64 for all samples. Rounds: the variables that violate optimality most join the free ones, and
 the problem over these is solved; F follows from the columns of K that belong to variables that have moved. Newton's
 steps with the inverse of the free variables' matrix solve it: Cauwenberghs & Poggio, "Incremental and decremental
-support vector machine learning", NIPS 13 (2000). Where that is not kept, SMO (`svm/_smo_loops.py`) does.
+support vector machine learning", NIPS 13 (2000). Where this inverse is not kept, SMO (`svm/_smo_loops.py`) solves it.
 """
 
 from __future__ import annotations

@@ -152,7 +152,7 @@ def test_bad_input():
         KernelCCA().fit(X[:1], Y[:1])
     with pytest.raises(InvalidInputError, match="The kernel matrix of X is not positive semidefinite"):
         KernelCCA(kernel_x="precomputed").fit(np.array([[1.0, 2.0], [2.0, 1.0]]), [0.0, 1.0])
-    with pytest.raises(InvalidInputError, match="pass X and y with as many samples"):
+    with pytest.raises(InvalidInputError, match="pass X and y with the same number of samples"):
         KernelCCA().fit(X, Y).score(X)
     with pytest.raises(InvalidInputError, match=r"A KernelCCA has no certificate\."):
         certify(KernelCCA().fit(X, Y), X, Y)

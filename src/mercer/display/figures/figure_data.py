@@ -19,14 +19,14 @@ def panels(rows: int, columns: int, width: float = 3.3, height: float = 3.0) -> 
 
 
 def bare(ax: Any, legend: bool = False) -> None:
-    """Remove what a small panel has no room for: labels of axes, ticks, and the legend. Edits the axes."""
+    """Remove labels of axes, ticks, and the legend, for which a small panel has no room. Edits the axes."""
     ax.set(xlabel="", ylabel="", xticks=[], yticks=[])
     if not legend and ax.get_legend() is not None:
         ax.get_legend().remove()
 
 
 def clouds(n: int, distance: float, seed: int = 0) -> tuple[Matrix, Vector]:
-    """Two classes of the plane, whose means are so many standard deviations apart."""
+    """Two classes of the plane, whose means are ``distance`` standard deviations apart."""
     rng = np.random.default_rng(seed)
     y = np.where(np.arange(n) % 2 == 0, 1, -1)
     return rng.normal(size=(n, 2)) + 0.5 * distance * np.outer(y, [0.6, 0.8]), y

@@ -34,9 +34,9 @@ from mercer.problems.solution import Certificate, Options, with_dual
 from mercer.svm.solve import solve_problem
 from mercer.validation import real_targets, thread_count, validate_weights
 
-# the dual variables of ordinal machines are not published: they are found again, for at most so many seconds
+# the dual variables of ordinal machines are not published: they are solved for again, for at most this many seconds
 SECONDS = 20.0
-# up to so many samples K is factored where that certifies a smaller gap
+# up to this many samples K is factored where that certifies a smaller gap
 CERTIFY_UP_TO = 3000
 
 

@@ -78,7 +78,7 @@ def embed(W: Any, count: int, tol: float, random: Any) -> Embedding:
 
 
 def _inverted(W: Any, loops: Vector, scale: Vector, count: int, tol: float, random: Any) -> Any:
-    """Eigenpairs of (L + shift I)⁻¹: gaps at the lower end of L are far apart in its inverse."""
+    """Eigenpairs of (L + shift I)⁻¹, where small eigenvalues of L that are close together are far apart."""
     n = W.shape[0]
     D = sp.diags(scale)
     L = (1.0 + SHIFT) * sp.identity(n) - D @ (W - sp.diags(loops)) @ D

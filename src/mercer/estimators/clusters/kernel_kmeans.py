@@ -27,12 +27,12 @@ class KernelKMeans(TrainingGram, ClusterMixin, BaseEstimator):  # type: ignore[m
     """Partition samples into k clusters: min Σ_c Σ_{i in c} wᵢ |φ(xᵢ) − m_c|² over the partitions and means m_c.
 
     k-means in the feature space of any kernel, on vectors, strings, graphs, … (Dhillon, Guan & Kulis, 2004): Lloyd's
-    iteration from several k-means++ starts. The problem is not convex, so there is no duality gap. Still
-    ``lower_bound_`` is a number that no partition can fall below, from the relaxation of the partition to orthonormal
-    vectors: ``relative_gap_`` says by which fraction of its inertia the found partition can at most be improved. The
-    bound is true as far as its eigenvalues are: their residuals are subtracted from it, but a missed eigenvector would
-    not be noticed. It is weak, up to 0, where k − 1 directions hold most of the variance within clusters, too: so with
-    the linear kernel on few features.
+    iteration from several k-means++ starts. The problem is not convex, so there is no duality gap. Still, no partition
+    has a smaller inertia than ``lower_bound_``, from the relaxation of the partition to orthonormal vectors: the found
+    partition can be improved by at most the fraction ``relative_gap_`` of its inertia. The bound is as reliable as its
+    eigenvalues: their residuals are subtracted from it, but a missed eigenvector would not be noticed. It is weak, down
+    to 0, where k − 1 directions also hold most of the variance within clusters, as with the linear kernel on few
+    features.
 
     Parameters
     ----------
@@ -48,19 +48,19 @@ class KernelKMeans(TrainingGram, ClusterMixin, BaseEstimator):  # type: ignore[m
     kernel_params : dict, default=None
         Keyword arguments of a kernel function.
     init : "k-means++" or array of int of shape (n_samples,), default="k-means++"
-        How labels begin: nearest of k samples that are drawn far from each other, or given.
+        The first labels: the nearest of k samples that are drawn far from each other, or given labels.
     n_init : int, default=10
         Number of starts, of which the best is kept. They share products with the kernel matrix.
     max_iter : int, default=300
         The largest number of rounds of each start.
     tol : float, default=0.0
-        A start ends when a round lowers its inertia by at most this fraction; 0 when no label changes.
+        A start ends when a round lowers its inertia by at most this fraction; with 0, when no label changes.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts and of the choice of landmarks.
     n_jobs : int or None, default=None
         Number of threads. None uses all cores, or one inside a joblib worker.
     landmarks : int, samples or None, default=None
-        Restrict the means to the span of so many training samples, or of these samples (indices if the kernel is
+        Restrict the means to the span of this many training samples, or of these samples (indices if the kernel is
         precomputed). Time and memory then grow linearly with n_samples.
     cache_size : float or "auto", default="auto"
         Megabytes for the kernel matrix; "auto" is 40 % of the available memory. A larger matrix is computed again, tile

@@ -64,7 +64,7 @@ class _Run:
         return self._moved is None or len(self._moved) > FEW * self.K.n
 
     def update(self) -> None:
-        """Add the change of the samples that have moved to the sums."""
+        """Update the sums for the samples that have moved."""
         moved = self._moved
         assert moved is not None
         change, rows = np.zeros((len(moved), self.k)), np.arange(len(moved))
@@ -81,7 +81,7 @@ class _Run:
         return inner, np.where(filled, squares / np.where(filled, totals, 1.0), np.inf)
 
     def step(self, max_iter: int, tol: float) -> None:
-        """Assign each sample to the nearest mean; the sums belong to the labels before."""
+        """Assign each sample to the nearest mean. ``sums`` are those of the labels before the step."""
         inner, squares = self.geometry()
         rows = np.arange(self.K.n)
         own = (
@@ -90,7 +90,7 @@ class _Run:
         inertia = float(self.weight @ np.maximum(own, 0.0))
         least = max(ROUNDING * float(self.weight @ np.abs(self.K.diagonal)), tol * inertia)
         if self.inertia - inertia <= least and self.n_iter > 0:
-            # a step that does not help is taken back, unless it was one
+            # a step that has raised the inertia is taken back
             if inertia > self.inertia:
                 self.labels = self._before
             else:

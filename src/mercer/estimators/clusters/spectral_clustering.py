@@ -62,12 +62,12 @@ class SpectralClustering(TrainingGram, ClusterMixin, BaseEstimator):  # type: ig
         its neighbours; "precomputed", the matrix itself, dense or sparse; "precomputed_nearest_neighbors", a sparse
         matrix of distances.
     n_neighbors : int, default=10
-        Number of neighbours, each sample among them.
+        Number of neighbours, including the sample itself.
     eigen_tol : float or "auto", default="auto"
         The largest residual of the eigenvectors; "auto" is 1e-7.
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
         How eigenvectors become clusters: k-means, the best rotation (Yu & Shi, 2003), or pivoted QR (Damle, Minden &
-        Ying, 2019), which needs no parameters and no chance.
+        Ying, 2019), which needs no parameters and no random numbers.
     degree, coef0 : float, default=3, 1
         Parameters of "poly" and "sigmoid".
     kernel_params : dict, default=None

@@ -1,4 +1,4 @@
-"""What detectors of a region share: values, scores and labels of samples inside and outside."""
+"""Methods that detectors of a region share: decision values, scores, and labels of samples inside and outside."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from mercer.sources.row_source import RowSource
 from mercer.svm.verify import exact_product
 from mercer.validation import call_kernel, is_pairwise
 
-# samples whose k(x, x) is computed at once; of a kernel function, whose whole block is computed for it
+# samples whose k(x, x) is computed at once; fewer for a kernel function, which computes their whole block
 BATCH, FUNCTION_BATCH = 8192, 256
 # samples from which the spread of all is estimated
 SPREAD_FROM = 64
@@ -159,7 +159,7 @@ class SVDD(RegionMixin, KernelMachine):
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
         norms = data.kernel.diagonal(data.features(np.float64))
         spread = float(np.ptp(norms)) <= CONSTANT * float(np.abs(norms).max())
-        # of new samples of a kernel matrix k(x, x) is not known, unless it is the same for all
+        # for a kernel matrix, k(x, x) of new samples is not known, unless it is the same for all samples
         self._norm = float(norms.mean()) if spread else None
         self._fit_one(data, SmallestBall(), ball_targets(norms, y), weight * ball_price(self, y, weight), clock)
 
@@ -230,7 +230,7 @@ class SVDD(RegionMixin, KernelMachine):
 
 
 def spread_of(data: Data) -> float:
-    """About the mean squared distance of two samples, from some of them; 1 if these are equal."""
+    """An estimate of the mean squared distance of two samples, from some of them; 1 if these are equal."""
     some = data.take(np.unique(np.linspace(0, data.n - 1, min(SPREAD_FROM, data.n)).astype(np.intp)))
     K = some.matrix(np.float64, 1)
     squares = K.diagonal()[:, None] + K.diagonal() - 2.0 * K

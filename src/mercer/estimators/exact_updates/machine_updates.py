@@ -40,7 +40,7 @@ from mercer.updates.warm_descent import (
 )
 from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets
 
-# if so many samples come or leave at once, the exact solver is begun at the present solution instead
+# if more samples than this come or leave at once, the exact solver starts from the present solution instead
 MOST_AT_ONCE = 200
 # the parameters on which the options of a solver depend
 OPTIONS = attrgetter("tol", "max_iter", "time_limit", "cache_size", "shrinking", "n_jobs", "precision", "solver")
@@ -58,7 +58,7 @@ class Statement(NamedTuple):
     intercept: bool
 
     def of(self, values: Vector) -> Vector:
-        """The numbers of the samples of the problem."""
+        """The entries of ``values`` for the samples of the problem."""
         return values if self.rows is None else values[self.rows]
 
 
@@ -112,7 +112,7 @@ class MachineUpdates:
         return self.features
 
     def change_samples(self, change: Change, kernel: Kernel) -> None:
-        """Set the samples after the change. Prepared vectors follow, since their norms take longer than an update."""
+        """Set the samples after the change. Prepared vectors are kept: their norms take longer than an update."""
         before, known = self.samples, self.features
         self.samples, self.features = change.of_samples(before), None
         if not isinstance(known, VectorFeatures) or known.X is not before:
@@ -211,7 +211,7 @@ class Run:
         self.touched: Vector = state.targets[change.removed]
         self.carried = self.many
         self.known: dict[tuple[int, int], Solution] = {}
-        # kernel values of samples that leave with weight, and of samples that come with some of the others
+        # kernel values: of samples that leave with β ≠ 0; between samples that come and some of the others
         self.gone, self.coming = np.empty((0, 0)), (np.empty(0, np.intp), np.empty((0, 0)))
         self.is_settled = False
 
@@ -254,7 +254,7 @@ class Run:
                 self.known[int(kept[i]), int(kept[j])] = Solution(none, none, b, status, steps, 0.0, proof)
 
     def move(self, targets: Vector, weight: Vector) -> None:
-        """Let samples leave and come: β of new samples is 0, F follows. Sums of β may be violated afterwards."""
+        """Remove and add samples: β of new samples is 0, and F is updated. Sums of β may be violated afterwards."""
         state, change = self.state, self.change
         beta, F = state.beta, state.F
         assert beta is not None
@@ -288,11 +288,11 @@ class Run:
     def _let_come(self, beta: Matrix, F: Matrix, new: Vector) -> None:
         """Compute F of new samples, and their values in stored columns. Edits F.
 
-        Both need their kernel values with samples that have weight or a stored column only.
+        Both need only their kernel values with samples that have β ≠ 0 or a stored column.
         """
         order, columns = self.change.order, self.state.columns
         wanted: Any = beta.any(axis=0) if len(beta) > 1 else beta[0] != 0
-        # where the samples that stay are by now
+        # the numbers of the samples with stored columns, after the change
         stored = columns.sample[: columns.count]
         stored = stored if order is None else np.argsort(order)[stored]
         wanted[stored] = True
@@ -306,7 +306,7 @@ class Run:
         self.coming = some, values
 
     def _near(self, rows: Vector | None) -> Vector:
-        """The sum of kernel values with samples that have left with weight, and with samples that came."""
+        """The sum of kernel values with samples that left with β ≠ 0, and with samples that came."""
         near = self.change.of_vector(self.gone.sum(axis=0)) if len(self.gone) else np.zeros(self.data.n)
         some, values = self.coming
         near[some] += values.sum(axis=1)
@@ -444,7 +444,7 @@ class Run:
     def _solved(
         self, p: int, statement: Statement, exactly: Callable[[Vector | None], Solution], is_new: bool = False
     ) -> Solution:
-        """Solve problem p from its present β. ``exactly`` is the exact solver, for what has changed a lot."""
+        """Solve problem p from its present β. ``exactly`` is the exact solver, for a problem that has changed a lot."""
         state, (loss, rows, y, weight, intercept) = self.state, statement
         assert state.beta is not None
         beta, F = statement.of(state.beta[p]), statement.of(state.F[p])

@@ -1,7 +1,7 @@
 """`add`, `remove` and `replace` of models that were fitted with ``updatable=True``.
 
-The model keeps its training samples, targets and weights (``_updates``). What else an update needs follows from these
-and from the published coefficients, so that pickles and model files hold nothing more.
+The model keeps its training samples, targets and weights (``_updates``). Everything else that an update needs follows
+from these and from the published coefficients, so pickles and model files hold nothing more.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Change(NamedTuple):
     ----------
     removed : the positions of the samples that leave, sorted.
     samples, targets, weight : the samples that come, validated; None if there are none.
-    order : how to arrange the samples that stay, followed by those that come; None to leave them so.
+    order : how to arrange the samples that stay, followed by those that come; None keeps this order.
     """
 
     removed: Vector
@@ -55,7 +55,7 @@ class Change(NamedTuple):
         return found
 
     def of_vector(self, values: Vector, new: Any = None) -> Vector:
-        """The numbers of the samples after the change, along the last axis; those of new samples are 0 if not given."""
+        """``values`` of the samples after the change, along the last axis; those of new samples are 0 if not given."""
         if len(self.removed):
             values = without(values, self.removed, -1)
         if self.n_new:
@@ -166,7 +166,7 @@ class UpdatesMixin:
         return self
 
     def _updates_or_error(self) -> Any:
-        """What an update needs; an error if the model does not keep it."""
+        """The data that updates need; raise if the model does not keep them."""
         updates = vars(self).get("_updates")
         name = type(self).__name__
         if updates is None:
@@ -230,7 +230,7 @@ def new_weights(sample_weight: Any, n: int, X: Any) -> Vector:
 
 def positions(index: Any, n: int) -> Vector:
     """The positions, counted from 0, of n samples that ``index`` names."""
-    if type(index) is int and 0 <= index < n:  # what follows would take a tenth of an update
+    if type(index) is int and 0 <= index < n:  # the general case would take a tenth of an update
         return np.array([index])
     found = np.asarray(index)
     if found.dtype.kind not in "iu" or found.ndim > 1 or found.size == 0:

@@ -1,1 +1,1 @@
-"""What fitted machines tell about themselves: the importance of features, and a line in notebooks."""
+"""Information about fitted machines: the importance of features, and a line in notebooks."""

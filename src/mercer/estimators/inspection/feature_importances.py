@@ -24,7 +24,7 @@ from mercer.kernels.features import Matrix, Vector, as_matrix
 NAME = "feature_importances_"
 # kernel values, and derivatives of a feature, that are computed at a time
 VALUES = 2_000_000
-# of each thread: whether the names of an estimator are listed now
+# per thread: whether the names of an estimator are being listed
 _listing = threading.local()
 
 
@@ -44,11 +44,11 @@ class ImportancesMixin:
         """Importance of each feature: mean |∂f/∂xⱼ| · std(xⱼ) over the support vectors, as shares of 1.
 
         How much the decision function changes with feature j, in units of the spread of the feature; with several
-        decision functions, their sum. It is computed when it is first asked for, in O(n² d) for n support vectors.
-        A Gaussian process has its mean's (of a classifier: the latent mean's) importances over all training samples, or
-        over its inducing points.
-        ``sklearn.feature_selection.RFE`` and ``SelectFromModel`` use it, and ``coef_`` instead if the kernel is linear.
-        Only for kernels on vectors that have derivatives. ``mercer.explain`` tells the same for single rows.
+        decision functions, their sum. It is computed at the first access, in O(n² d) for n support vectors. For a
+        Gaussian process these are the importances of its mean (for a classifier, of the latent mean) over all training
+        samples, or over its inducing points. ``sklearn.feature_selection.RFE`` and ``SelectFromModel`` use it, and
+        ``coef_`` instead if the kernel is linear. Only for kernels on vectors that have derivatives. For single rows
+        use ``mercer.explain``.
         """
         if getattr(_listing, "active", False):
             raise AttributeError("feature_importances_ is not computed for a list of names")
@@ -75,7 +75,7 @@ class ImportancesMixin:
     def __dir__(self) -> list[str]:
         """All names but feature_importances_, which would be computed.
 
-        scikit-learn's own list of names evaluates all properties, and its diagram in notebooks those of the list.
+        scikit-learn's own list of names evaluates all properties, and its notebook diagram all properties in the list.
         """
         _listing.active = True
         try:

@@ -38,7 +38,7 @@ class LSSVC(OneVsRestMixin, LossMinimiser):
         Factors of C for the samples of each class, the same in the problems of all classes.
     leave_one_out : bool, default=False
         Whether to compute the decision values of each sample by the model without it, exactly, from the diagonal of the
-        inverse of the matrix: about the time of two more fits, not of n.
+        inverse of the matrix. This takes the time of about two more fits, not of n.
     solver, tol, max_iter, cache_size, precision : as in ``KernelRidge``.
     n_jobs, time_limit, verbose : as in ``SVC``.
 
@@ -132,7 +132,7 @@ class LSSVC(OneVsRestMixin, LossMinimiser):
             self._publish_left_out(data.n, used, codes, weight, left_out)
 
     def _publish_left_out(self, n: int, used: Vector, codes: Vector, weight: Vector, values: Matrix | None) -> None:
-        """Decision values and score of the models without each sample; None if there are none."""
+        """Publish decision values and score of the models without each sample; ``values`` is None if there are none."""
         all_values = np.full((n, 1 if len(self.classes_) == 2 else len(self.classes_)), np.nan)
         self.left_out_score_ = np.nan
         if values is not None:

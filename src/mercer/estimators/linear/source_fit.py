@@ -45,7 +45,7 @@ class Unlabelled:
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest:
-    """Class indices into ±1 of class k against the rest, with class weights as in `one_vs_rest`. Picklable."""
+    """Turns class indices into ±1, class k against the rest, with class weights as in `one_vs_rest`. Picklable."""
 
     k: int
     class_weight: Vector
@@ -75,7 +75,7 @@ def constant_feature(machine: Any) -> float:
 
 
 def fit_source(machine: Any, source: RowSource, y: Any, sample_weight: Any, clock: Clock) -> list[LinearSolution]:
-    """Solve the problems of a machine over the rows of a source; sets what belongs to features and classes."""
+    """Solve the problems of a machine over the rows of a source; sets the attributes of features and classes."""
     check_parameters(machine, source, y, sample_weight)
     set_features(machine, source)
     classifies = is_classifier(machine)

@@ -34,7 +34,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
     vector machine on the labelled samples with a deformed kernel; its function is a sum over all samples, so that new
     ones can be predicted. Several classes are one against the rest.
 
-    It solves a system with an n × n matrix: n is limited by memory and by a time of n³.
+    It solves a system with an n × n matrix: n is limited by memory and by time, which grows like n³.
 
     Parameters
     ----------

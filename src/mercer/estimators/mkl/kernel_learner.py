@@ -40,8 +40,8 @@ from mercer.validation import (
 SHARE = 0.5
 # warn about a near-diagonal matrix only with at least this many samples
 ENOUGH = 20
-# with a time limit: do not store matrices that take a larger fraction of it; the fraction for scales and alignments,
-# and the smallest number of samples for these
+# with a time limit, the largest fractions of it for computing stored matrices, and for scales and alignments; the
+# smallest number of samples for the latter
 MATRICES_SHARE, STATISTICS_SHARE, FEWEST_COUNTED = 0.05, 0.05, 200
 
 LEARNED, ALIGNMENT, INDEPENDENT, UNIFORM = "learned", "alignment", "independent_alignment", "uniform"

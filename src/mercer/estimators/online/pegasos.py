@@ -192,7 +192,7 @@ class PegasosClassifier(OnlineClassifier):
         per_pass = -(-draws.size // int(self.batch_size))
         n_steps = int(self.max_iter) * per_pass if self.n_steps is None else int(self.n_steps)
         if self.average == "last":
-            n_steps -= 1  # they lead to the last of as many iterates, since the first is 0
+            n_steps -= 1  # T iterates take T − 1 steps, since the first is 0
         # shuffled samples are used equally often, so their weights scale the steps
         step = weight * draws.size / weight.sum() if draws.shuffled else np.broadcast_to(1.0, data.n)
         run = self._begin(data, codes, weight, step, self._rule(n_steps), clock)

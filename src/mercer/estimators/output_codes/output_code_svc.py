@@ -28,8 +28,8 @@ class OutputCodeSVC(LabelsMixin, LossMinimiser):
     row is closest to its decision values (Dietterich & Bakiri, JAIR 2, 1995; Allwein, Schapire & Singer, JMLR 1, 2000).
     All binary machines share one kernel matrix if it fits into ``cache_size``, and predictions share kernel values.
 
-    ``SVC`` (one against one) is faster to fit and usually as accurate. One against the rest has a decision value for
-    each class, which is the value of a machine; redundant codes may correct mistakes of single machines.
+    ``SVC`` (one against one) is faster to fit and usually as accurate. One against the rest has one machine for each
+    class, whose value is the decision value; redundant codes may correct mistakes of single machines.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class OutputCodeSVC(LabelsMixin, LossMinimiser):
     cache_size : float or "auto", default="auto"
         Memory for the kernel matrix in MB; "auto" is half of the available memory.
     random_state : int, RandomState or None, default=None
-        For the codes "dense" and "sparse".
+        Seed of the codes "dense" and "sparse".
     n_jobs, time_limit, verbose : as in ``SVC``.
 
     Attributes
@@ -178,7 +178,7 @@ class OutputCodeSVC(LabelsMixin, LossMinimiser):
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            With two classes and one word positive for ``classes_[1]``; else the largest value is that of the predicted
+            With two classes and one word, positive for ``classes_[1]``; else the largest value is that of the predicted
             class.
         """
         values = self._values(X)

@@ -48,7 +48,7 @@ def fit_pairs(machine: Any, parts: Parts, clock: Clock, checkpoint: Checkpoint |
         statement = Statement(loss, C, bool(machine.fit_intercept), code=PairOfClasses(i, j, machine.class_weight_))
         found = machine._solve_parts(parts, statement, options, clock, choice, checkpoint, k)
         if choice is not None and choice.given is not None:
-            # LIBSVM's layout knows a coefficient by a class: a copy of the given ones for each class
+            # LIBSVM's layout finds a coefficient by a class: each class gets a copy of the given landmarks
             found = replace(found, rows=i * choice.given.n + found.rows, targets=np.ones(len(found.rows)))
         solved.append(found)
     del machine._weight_of_class

@@ -1,4 +1,4 @@
-"""What fits to rows on disk share: targets and classes in one pass, parts, predictions block by block, checkpoints."""
+"""Steps of all fits to rows on disk: targets and classes in one pass, parts, predictions by blocks, checkpoints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mercer.validation import check_weighted_classes, class_weights, real_target
 
 # blocks in memory beside those that are kept: the present one, and the next one that is read ahead
 BLOCKS = 2
-# more classes than this take so many passes that they are likely numbers to be predicted
+# more classes than this would take too many passes: they are probably the targets of a regression
 MOST_CLASSES = 1000
 # parameters on which the optimum does not depend
 FREE = {
@@ -97,8 +97,8 @@ def set_features(machine: Any, source: RowSource) -> None:
 def find_targets(machine: Any, source: RowSource, y: Any, sample_weight: Any, classes: bool) -> Targets:
     """Find the classes in one pass over the targets, without the samples.
 
-    Sets classes_, class_weight_, which may depend on the weights of the classes (``_balances_weights``) or the numbers
-    of their samples, and ``_weight_of_class``, the weight of each class with its class weight.
+    Sets ``classes_``, ``class_weight_`` and ``_weight_of_class``, the weight of each class with its class weight. Class
+    weights may depend on the weights of the classes (``_balances_weights``) or on the numbers of their samples.
     """
     weight = None if sample_weight is None else validate_weights(sample_weight, source.n, source)
     given = None if y is None else np.asarray(y)
@@ -166,14 +166,14 @@ def source_parts(
 ) -> LocalParts:
     """The blocks of a source as parts, kept in memory within its budget; ``work`` is that of computed rows.
 
-    ``reserved`` is a share of the memory that is used otherwise.
+    ``reserved`` is the share of the memory that is needed for other data.
     """
     budget = int((1.0 - BLOCKS * BLOCK_SHARE - reserved) * source.memory)
     return LocalParts(loaders(source, targets), n_threads, budget, work=work)
 
 
 def identity(machine: Any, source: RowSource, targets: Targets | Unlabelled) -> dict[str, str]:
-    """What a checkpoint belongs to: the data, and every parameter on which the optimum depends."""
+    """Identifies the fit of a checkpoint: the data, and every parameter on which the optimum depends."""
     found = {"data": source.fingerprint()}
     for name in ("y", "weight"):
         values = getattr(targets, name)

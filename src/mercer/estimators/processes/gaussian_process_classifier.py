@@ -50,7 +50,7 @@ from mercer.validation import (
     validate_samples,
 )
 
-# probabilities nearer to 0 or 1 have the same decision value
+# probabilities nearer to 0 or 1 than this all have the same decision value
 LEAST_PROBABILITY = 1e-15
 METHODS = {"laplace": Laplace, "ep": ExpectationPropagation}
 

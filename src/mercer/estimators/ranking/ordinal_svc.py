@@ -139,7 +139,7 @@ class OrdinalSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         self._publish_function(data, used, solution.coefficients, 0.0, norm(solution), solution)
-        # sorted: the sum over copies never grows when implicit thresholds that rounding has left out of order are
+        # rounding may leave implicit thresholds out of order; sorting them never increases the sum over copies
         self.thresholds_ = np.sort(-solution.thresholds) + 0.0
 
     # ---- prediction ------------------------------------------------------------------------------------------

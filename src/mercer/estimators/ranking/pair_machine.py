@@ -1,4 +1,4 @@
-"""What machines with a loss over pairs of samples share: parameters, options, the run and what it publishes."""
+"""Base class of machines with a loss over pairs of samples: parameters, options, the run and fitted attributes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PairMachine(LossMinimiser):
         for key, value in LossMinimiser._parameter_constraints.items()
         if key not in ("C", "class_weight", "fit_intercept")
     }
-    # what the certificate is of
+    # the name of the problem in the certificate
     _problem: ClassVar[str] = "squared hinge loss over pairs"
 
     def _options(self) -> Options:

@@ -157,7 +157,7 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
         Returns
         -------
         score : float
-            Between 0 and 1; 0.5 for scores that know nothing.
+            Between 0 and 1; 0.5 for constant scores.
         """
         scores = self.predict(X)
         targets = real_targets(y)

@@ -27,7 +27,7 @@ class SurvivalSVM(RegressorMixin, PairMachine):  # type: ignore[misc]
     """Survival: minimise ½|f|² + α/2 (r Σ max(0, 1 - (f(xᵢ) - f(xⱼ)))² + (1 - r) Σ ζᵢ²), with r the ``rank_ratio``.
 
     The first sum is over the pairs whose order is known: i has survived longer than j, whose event was observed. The
-    second sum is a regression of the logarithm of the time, ζ = log t - f(x) - b, where of a censored time only a
+    second sum is a regression of the logarithm of the time, ζ = log t - f(x) - b, where for a censored time only a
     prediction that is too short is an error. This is the objective of scikit-survival's ``FastKernelSurvivalSVM``,
     solved to a duality gap. Two events at the same time have no order; a censored sample at the time of an event has
     survived longer.
@@ -176,7 +176,7 @@ class SurvivalSVM(RegressorMixin, PairMachine):  # type: ignore[misc]
         Returns
         -------
         score : float
-            Between 0 and 1; 0.5 for predictions that know nothing.
+            Between 0 and 1; 0.5 for constant predictions.
         """
         values = np.ravel(self._values(X))
         outcome = survival_times(y)
@@ -245,9 +245,9 @@ def survival_loss(machine: Any, outcome: Outcome, weight: Vector, used: Vector) 
 
 
 def check_known(order: PairOrder) -> None:
-    """Raise if of no pair it is known which sample has survived longer."""
+    """Raise if no pair has a known order."""
     if order.n_pairs == 0:
         raise InvalidInputError(
-            f"Of no two of the {order.n} sample(s) with a positive weight it is known which has survived longer: at "
-            "least one observed event must be earlier than another time."
+            f"No two of the {order.n} sample(s) with a positive weight have a known order of survival: at least one "
+            "observed event must be earlier than another time."
         )

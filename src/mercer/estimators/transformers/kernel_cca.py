@@ -29,7 +29,7 @@ from mercer.validation import is_pairwise, square_matrix, thread_count
 
 # the factor of a kernel matrix is exact when it loses at most this share of the trace
 EXACT = 1e-12
-# a diagonal entry of the rest below this share of the mean one is more than rounding
+# a diagonal entry of K − LL' below minus this share of the mean one of K is more than rounding
 INDEFINITE = 1e-6
 
 
@@ -60,7 +60,7 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
         Number of pairs of directions; fewer if a view has fewer dimensions.
     regularization : float or pair of floats, default=0.1
         κ of each view as a fraction of its variance in feature space, tr(HKH)/n. It must be positive: without it every
-        correlation of a kernel of full rank is 1. Towards 0 with linear kernels, it is ordinary CCA.
+        correlation of a kernel of full rank is 1. With linear kernels and κ towards 0 it is ordinary CCA.
     kernel_x, kernel_y : str, callable or Kernel, default="rbf"
         The kernels: a name from scikit-learn, "precomputed", an expression, a kernel object, or a function of two
         samples.
@@ -350,7 +350,7 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
         check_is_fitted(self)
         y = Y if y is None else y
         if y is None or num_samples(X) != num_samples(y):
-            raise InvalidInputError("score compares two views: pass X and y with as many samples.")
+            raise InvalidInputError("score compares two views: pass X and y with the same number of samples.")
         a, b = (part - part.mean(axis=0) for part in self.transform(X, y))
         lengths = np.linalg.norm(a, axis=0) * np.linalg.norm(b, axis=0)
         return float(np.mean(np.divide((a * b).sum(axis=0), lengths, out=np.zeros(len(lengths)), where=lengths > 0)))

@@ -36,7 +36,7 @@ from mercer.validation import is_pairwise, thread_count
 
 # an eigenvalue below -this share of the largest means that K is not positive semidefinite; one below the second is 0
 NEGATIVE, ZERO = 1e-5, 1e-12
-# a factor K = LL' is tried from so many samples on, with at most this share of them as columns, and at most so many
+# a factor K = LL' is tried from FACTOR_FROM samples on, with at most n / FACTOR_SHARE columns, and at most MOST_RANK
 FACTOR_FROM, FACTOR_SHARE, MOST_RANK = 1000, 10, 1500
 
 
@@ -78,8 +78,8 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     max_iter : int, default=None
         The largest number of rounds of the iteration; None is 300.
     iterated_power : int or "auto", default="auto"
-        With ``eigen_solver="randomized"``, a number ends the iteration after as many rounds and one, accurate or not,
-        without a warning.
+        With ``eigen_solver="randomized"``, a number q ends the iteration after q + 1 rounds without a warning, accurate
+        or not.
     remove_zero_eig : bool, default=False
         Whether components with eigenvalue 0 are left out, so that there may be fewer than n_components.
     random_state : int, RandomState instance or None, default=None
@@ -89,7 +89,7 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     n_jobs : int or None, default=None
         Number of threads. None uses all cores, or one inside a joblib worker; in scikit-learn None means one job.
     landmarks : int, samples or None, default=None
-        Restrict the components to the span of so many training samples, or of these samples (indices of training
+        Restrict the components to the span of this many training samples, or of these samples (indices of training
         samples if the kernel is precomputed). Time and memory then grow linearly with n_samples. ``lost_trace_`` says
         how much is lost.
     pre_image : {"ridge", "fixed_point", "distances"}, default="ridge"
@@ -113,8 +113,8 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Eigenvalues as fractions of the trace of HKH, the variance in feature space.
     lost_trace_ : float
-        The trace of K without that of its approximation by landmarks. Each exact eigenvalue is at least that found, and
-        larger by no more than this. 0 without landmarks.
+        The trace of K minus the trace of its approximation by landmarks. Each exact eigenvalue is at least the one
+        found, and larger by no more than this. 0 without landmarks.
     X_fit_ : the samples that new ones are compared with: the training samples, or the landmarks.
     X_transformed_fit_, dual_coef_ : ndarray
         The components and coefficients of ``inverse_transform`` with "ridge".
@@ -253,7 +253,7 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         rest = squares - 2.0 * n * float(means @ means) + (n * mean) ** 2 - float(np.square(found.values).sum())
         lost = 0.0 if factor is None else factor.rest
         bound = np.sqrt(max(rest, 0.0) + 8.0 * EPS * squares) + lost if len(found.values) < n else 0.0
-        if self._is_psd():  # so does the trace that is left
+        if self._is_psd():  # the trace that is left bounds them, too
             bound = min(bound, max(trace - float(found.values.sum()), 0.0) + 8.0 * EPS * n * float(K.diagonal.max()))
         self.next_eigenvalue_bound_ = float(bound)
         self._publish(found, trace)
@@ -357,7 +357,7 @@ class KernelPCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     # ---- new samples -----------------------------------------------------------------------------------------
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Matrix:
-        """Compute the components, and those coordinates of the training samples.
+        """Compute the components and the coordinates of the training samples.
 
         Parameters
         ----------

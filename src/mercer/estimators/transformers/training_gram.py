@@ -1,4 +1,4 @@
-"""What estimators without labels share: samples of any kind, their kernel, and the matrix between them."""
+"""Mixin of estimators without labels: samples of any kind, their kernel, and the matrix between them."""
 
 from __future__ import annotations
 

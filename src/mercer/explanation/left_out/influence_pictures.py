@@ -58,7 +58,7 @@ def _colour(change: float) -> str:
 
 
 def _names(found: Influence, order: Vector, labels: Any, describe: bool) -> list[str]:
-    """What stands beside the bar of each sample: its label, text or number, and its target."""
+    """The text beside the bar of each sample: its label, text or number, and its target."""
     if labels is not None:
         if len(labels) != found.values.shape[1]:
             raise InvalidInputError(

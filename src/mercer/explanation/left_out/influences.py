@@ -154,16 +154,16 @@ def influence(
         pipeline or search that ends in one
         From mercer or scikit-learn.
     X : the samples whose predictions are explained.
-        For a pipeline, what it takes; for a precomputed kernel, their kernel values with all training samples.
+        For a pipeline, its input; for a precomputed kernel, their kernel values with all training samples.
     X_train, y_train, sample_weight : the data that the model was fitted to, in the same order.
         A KernelRidge or a GaussianProcessRegressor keeps its samples and needs no targets: leave them out, except for
         weights.
     tol : float, default=1e-6
         Largest violation of the optimality conditions in the solved problems.
     max_refits : int or None, default=None
-        At most so many problems are solved; others have the value of the closed form, and ``exact`` is False.
+        At most this many problems are solved; others have the value of the closed form, and ``exact`` is False.
     time_limit : float or None, default=None
-        The same after so many seconds, with a warning.
+        After this many seconds no further problem is solved, with a warning.
 
     Returns
     -------

@@ -94,7 +94,7 @@ class _Bound:
     def __init__(self, f: Decision, X: Matrix) -> None:
         self.f = f
         self.ball: Ball = ball(f.kernel, X, f.points)
-        # of a sum of so many terms, each with a relative error of that of a sum over the features
+        # the relative error of a sum over the points, whose terms have the error of a sum over the features
         self.unit = 4.0 * EPS * (len(f.beta) + X.shape[1] + 64)
         at_x = np.zeros(len(X))
         # from the distances and inner products of the ball, which do not suffer from cancellation

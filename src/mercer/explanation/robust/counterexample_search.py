@@ -23,7 +23,7 @@ Gradients = Callable[[Matrix, Vector, Vector], Matrix]
 STARTS = 3
 # tangent planes, and halvings of a segment on the way and at the end
 TANGENTS, HALVINGS, LAST_HALVINGS = 15, 20, 35
-# a found point is moved by such parts of its distance if rounding leaves its label in doubt
+# a found point is moved by these shares of its distance if rounding leaves its label in doubt
 FURTHER = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 # how far beyond the tangent plane a ray is followed, relative to its distance
 REACH = 1.5

@@ -53,7 +53,7 @@ class Ball(ABC):
 
     @abstractmethod
     def magnitude(self, r: Vector) -> Pair:
-        """What rounding errors are relative to: the size of the terms of values within r, and of gradients at x."""
+        """The scale of rounding errors: the size of the terms of values within r, and of gradients at x."""
 
 
 @singledispatch

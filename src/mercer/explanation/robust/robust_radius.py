@@ -78,7 +78,7 @@ def robustness(model: Any, X: Any) -> Robustness:
     model : fitted SVC, NuSVC or OneClassSVM, of mercer or scikit-learn, or a pipeline or search that ends in one
         With a kernel ``Linear``, ``Polynomial``, ``Gaussian`` or ``Laplacian``, or sums, products and multiples.
     X : array-like of shape (n_rows, n_features)
-        The samples. For a pipeline, what it takes; distances and counterexamples are those after its other steps.
+        The samples. For a pipeline, its input; distances and counterexamples are those after its other steps.
 
     Returns
     -------

@@ -5,10 +5,10 @@
     isotonic     any P that does not fall with f             Zadrozny & Elkan, KDD (2002)
     venn_abers   the middle of a Venn–Abers interval         `mercer.selection.calibration.venn_abers`
 
-A ``Scheme`` says what the columns of decision values are: one column for two classes, positive for the second; one for
-each pair (i, j), positive for i; or one for each class against the rest. Pairs are coupled (Wu, Lin & Weng, JMLR 5,
-2004). With several classes the result may be over- or underconfident; temperature scaling, a normalised power p^τ,
-corrects this (Guo, Pleiss, Sun & Weinberger, ICML 2017).
+A ``Scheme`` gives the meaning of the columns of decision values: one column for two classes, positive for the second;
+one for each pair (i, j), positive for i; or one for each class against the rest. Pairs are coupled (Wu, Lin & Weng,
+JMLR 5, 2004). With several classes the result may be over- or underconfident; temperature scaling, a normalised power
+p^τ, corrects this (Guo, Pleiss, Sun & Weinberger, ICML 2017).
 
 If the largest calibrated probability belongs to another class than the predicted one, the probabilities are moved to
 the nearest ones that agree with the prediction (`agree`). This affects few samples, all near the decision boundary,

@@ -160,7 +160,7 @@ class KernelSearchCV(KernelParameters, SearchCV):
     def _engine(
         self, samples: Any, movable: bool, y: Vector, weight: Vector, folds: list[tuple[Any, Any]], clock: Clock
     ) -> Any:
-        """What solves the candidates in all folds. ``movable`` samples may be sorted by fold and class."""
+        """The engine that solves the candidates in all folds. ``movable`` samples may be sorted by fold and class."""
         codes = y.astype(np.intp) if hasattr(self, "classes_") else None
         layout = Folds.of(folds, num_samples(samples), codes, movable=movable)
         family = self._family(layout, y, weight)
