@@ -97,7 +97,7 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
         )
     model = read_model(arguments.model, _width(arguments, X), arguments.nu is not None)
     if getattr(model, "kernel", "") == "precomputed":
-        X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # without LIBSVM's column of numbers
+        X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # without LIBSVM's column of sample numbers
     if hasattr(model, "before_"):
         if X.shape[1] != len(model.before_[0]):
             raise InvalidInputError(
