@@ -3,8 +3,8 @@
     python examples/notes/outliers.py
 
 Targets on a line, with a little noise, and outliers far above it at one end. The squared error follows the outliers: a
-target that is 20 away pulls with a force of 20. The absolute error pulls with a force of 1 however far
-away a target is: the line stays where it is until the outliers are too many. LinearSVR has both:
+target that is 20 away pulls with a force of 20. The absolute error pulls with a force of 1 however far away a target
+is: the line stays where it is until the outliers are too many. LinearSVR has both:
 loss="epsilon_insensitive" with ε = 0 is the absolute error, loss="squared_epsilon_insensitive" the squared one; here C
 is so large that the norm does not count.
 
