@@ -177,7 +177,7 @@ def bad(X, y):
 
 @pytest.mark.parametrize("case", range(12))
 def test_bad_input_is_named(client, case):
-    """What was found, where, and what is allowed."""
+    """The error says what was found, where, and what is allowed."""
     X, y, _ = samples(300, 3)
     dX, dy, weight, message = list(bad(X, y))[case]
     with pytest.raises(InvalidInputError, match=message):
@@ -194,7 +194,7 @@ def test_bad_input_is_named(client, case):
     ],
 )
 def test_parameters_that_are_not_available(client, parameters, message):
-    """Instead of another problem than was asked for."""
+    """They are an error, instead of another problem than the requested one."""
     X, y, _ = samples(60, 3)
     with pytest.raises(InvalidInputError, match=message):
         mercer_dask.LinearSVC(**({"client": client} | parameters)).fit(da.from_array(X), da.from_array(y))

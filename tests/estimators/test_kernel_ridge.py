@@ -243,7 +243,7 @@ class TestInput:
         assert model.predict(["blouse"])[0] > model.predict(["bee"])[0]
 
     def test_pickle_is_not_larger_after_predicting(self):
-        """What prediction prepares is not written down."""
+        """Data that prediction prepares are not stored."""
         X, y = sample()
         model = KernelRidge(kernel="rbf").fit(X, y)
         before = len(pickle.dumps(model))

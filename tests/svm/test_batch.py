@@ -49,7 +49,7 @@ def test_the_same_as_one_by_one(loss, n_threads):
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, "csr"])
 def test_the_same_on_joined_matrices(loss, n_threads, dtype):
-    """Of float32 matrices what a float64 certificate confirms, whatever the samples are stored in."""
+    """Float32 matrices give solutions that a float64 certificate confirms, whatever the samples are stored in."""
     X, members, factor = blobs(n=500)
     samples = sp.csr_array(X) if dtype == "csr" else X.astype(dtype)
     data, options = Data(Gaussian(0.1), samples, len(X)), Options(tol=1e-3, n_threads=n_threads)

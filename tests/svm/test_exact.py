@@ -72,7 +72,7 @@ class TestOptimum:
 
     @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_certificate_of_screened_rows(self, loss):
-        """What is computed at some rows alone equals the full recomputation, for float32 matrices and rows."""
+        """The certificate from some rows alone equals the full recomputation, for float32 matrices and rows."""
         job = task(loss, n=500, C=1.0)
         for way in ("single", "rows"):
             solution = run(job, way=way)

@@ -28,7 +28,7 @@ def names(diagnosis):
 
 @pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), NuSVC(nu=0.1), SklearnSVC()], ids=repr)
 def test_nothing_is_wrong(model):
-    """A good fit to good data has no symptoms, and says what was looked at all the same."""
+    """A good fit to good data has no symptoms, and still says what was examined."""
     X, y = healthy()
     found = diagnose(model.fit(X, y), X, y)
     assert names(found) == []
@@ -269,7 +269,7 @@ class TestOtherInput:
         assert "scales of columns" not in found and found["nearest similarity"].value > 0.5
 
     def test_kernel_function(self):
-        """A function is called with the samples that are looked at."""
+        """A function is called with the examined samples."""
         X, y = healthy()
         found = diagnose(SVC(kernel=lambda A, B: A @ B.T + 1.0).fit(X, y), X, y)
         assert found["nearest similarity"].value > 0.5

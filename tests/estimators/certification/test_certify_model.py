@@ -525,7 +525,7 @@ def test_pipelines_and_searches():
 
 
 def test_errors():
-    """What was found, what is allowed, what to do."""
+    """Errors say what was found, what is allowed and what to do."""
     X, y, weight = samples("SVC")
     model = fitted(sklearn.svm, "SVC", X, y)
     assert message(InvalidInputError, Ridge().fit(X, y), X, y) == (

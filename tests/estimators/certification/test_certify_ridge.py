@@ -133,7 +133,7 @@ def test_a_penalty_that_rounding_hides(alpha):
 
 
 def test_errors():
-    """What was found, what is allowed, what to do."""
+    """Errors say what was found, what is allowed and what to do."""
     X, Y, _ = samples(targets=2)
     model = KernelRidge().fit(X, Y)
     assert message(InvalidInputError, model, X[:50], Y[:50]) == (
