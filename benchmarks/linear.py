@@ -247,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cpu", action="store_true", help="processor time instead of wall-clock time")
     parser.add_argument("--rows", type=int, help="the first rows only: a test of this program")
-    parser.add_argument("--memory", type=int, metavar="ROWS", help="instead: fit so many rows of a memory map")
+    parser.add_argument("--memory", type=int, metavar="ROWS", help="instead: fit this many rows of a memory map")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the report as Markdown")
     given = parser.parse_args(arguments)
     if given.memory:

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read the documents and print both parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder with sms_spam.tsv.xz")
-    parser.add_argument("--documents", type=int, help="use only so many documents")
+    parser.add_argument("--documents", type=int, help="use only this many documents")
     given = parser.parse_args(arguments)
     texts, topics = documentation() if given.data is None else messages(given.data)
     if given.documents is not None:

@@ -99,7 +99,7 @@ def samples(name):
 
 
 def outcome(model, X):
-    """What the model says of samples, as numbers."""
+    """The output of a model for samples, as numbers."""
     for method in ("decision_function", "transform", "predict"):
         if hasattr(model, method):
             return np.asarray(getattr(model, method)(X), dtype=np.float64)

@@ -343,7 +343,7 @@ class TestBadInput:
         ids=named,
     )
     def test_parameters(self, params, words):
-        """What cannot be used is named, with what is allowed."""
+        """Parameters that cannot be used are named, with the allowed values."""
         X, y = sample()
         with pytest.raises(ValueError, match=words):
             KernelRidge(**params).fit(X, y)

@@ -173,13 +173,13 @@ def test_what_does_not_end_here_is_left_to_others():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_not_for_everything(loss, options, reason):
-    """What the compiled run cannot do is not given to it."""
+    """Problems that the compiled run cannot solve are not given to it."""
     X, members, _ = blobs()
     assert planned(Data(Gaussian(0.1), X, len(X)), members, loss, options) != "one matrix", reason
 
 
 def test_joined_matrices_are_not_for_everything():
-    """Not for digits that float32 does not have, nor for more memory than there is."""
+    """They are not used if tol needs more digits than float32 has, or if they need more memory than there is."""
     X, members, _ = blobs(n=1000)
     data = Data(Gaussian(0.1), X, len(X))
     assert planned(data, members, Hinge(), Options()) == "class blocks"

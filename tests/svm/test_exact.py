@@ -228,7 +228,7 @@ class TestEarlyEnd:
     @pytest.mark.parametrize("way", WAYS)
     @pytest.mark.parametrize("max_iter", [0, 1, 37])
     def test_max_iter(self, way, max_iter):
-        """That many steps at most, and a certificate that bounds the distance to the optimum."""
+        """The run takes at most max_iter steps; its certificate bounds the distance to the optimum."""
         for loss in LOSSES:
             job = task(loss)
             solution = run(job, max_iter=max_iter, way=way)

@@ -140,7 +140,7 @@ class TestOptimism:
         assert HeldOutScores.of_folds(np.array(scores), np.array(training), 0.25).overfits == expected
 
     def test_advice_names_parameters_of_the_model(self):
-        """Those that it has, that its kernel uses, and that no search has chosen."""
+        """Advice names parameters that the model has, that its kernel uses, and that no search has chosen."""
         bad = HeldOutScores.of_folds(np.array([0.6, 0.62, 0.61]), np.full(3, 1.0), 0.5, 0.5)
         start = "The model overfits: it predicts its training samples much better than held-out samples. "
         for machine, advice in (

@@ -179,7 +179,7 @@ def count_kernels(kernel: Kernel) -> int:
 
 
 def kind(value: Any) -> str:
-    """What kind of JSON a value is, as words."""
+    """The kind of a JSON value, in words."""
     if value is None:
         return "null"
     names = {

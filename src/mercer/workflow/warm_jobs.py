@@ -41,7 +41,7 @@ SHARED = "threads share loops"
 
 @dataclass(frozen=True)
 class Warmed:
-    """What a job has compiled: its name, how many functions, and the seconds of the whole job."""
+    """The result of a job: its name, how many functions it has compiled, and the seconds of the whole job."""
 
     name: str
     compiled: int

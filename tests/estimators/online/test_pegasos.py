@@ -336,7 +336,7 @@ class TestParts:
         assert model.predict([{"nappies", "bread"}, {"bread"}]).tolist() == [1, 0]
 
     def test_errors(self):
-        """What cannot go on says why."""
+        """A run that cannot be continued is an error that says why."""
         X, y = iris()
         with pytest.raises(ValueError, match="classes must be passed on the first call"):
             PegasosClassifier().partial_fit(X, y)

@@ -343,7 +343,7 @@ def quadratic(K: Matrix, linear: Vector, beta: Vector, sign: Vector, i: int, j: 
 
 
 def _penalty(state: State) -> float:
-    """What a squared loss adds to the diagonal of K: 1/(2C)."""
+    """The number that a squared loss adds to the diagonal of K: 1/(2C)."""
     return 0.5 / state.C if state.loss == "squared_hinge" else 0.0
 
 
