@@ -161,7 +161,7 @@ def bad(X, y):
     dX, dy = da.from_array(X, **chunks), da.from_array(y, chunks=100)
     yield da.from_array(with_nan, **chunks), dy, None, r"X contains nan in part 2, row 50, column 1"
     yield dX, da.zeros(300, chunks=100, dtype=int), None, "contains only one class: .*0"
-    yield dX, da.from_array(y[:200], chunks=100), None, "X has 300 rows, but y has 200: give as many"
+    yield dX, da.from_array(y[:200], chunks=100), None, "X has 300 rows, but y has 200: give equal numbers"
     yield dX, dd.from_pandas(pd.Series(y), npartitions=2), None, "X has 3 parts, but y has 2"
     yield X, y, None, "X is of the type ndarray: give a dask array of rows"
     yield dX, y, None, "y is of the type ndarray"

@@ -201,7 +201,7 @@ def delayed_parts(name: str, collection: Any, rows: tuple[float, ...] | None = N
         if known and not np.isnan(sum(collection.chunks[0])) and collection.chunks[0] != rows:
             if sum(collection.chunks[0]) != sum(rows or ()):
                 raise InvalidInputError(
-                    f"X has {sum(rows or ())} rows, but {name} has {sum(collection.chunks[0])}: give as many."
+                    f"X has {sum(rows or ())} rows, but {name} has {sum(collection.chunks[0])}: give equal numbers."
                 )
             collection = collection.rechunk({0: rows})
         return list(collection.to_delayed().ravel())

@@ -36,8 +36,8 @@ ALL_FOLDS_UP_TO, FEW_FOLDS = 3000, 2
 REPEATS, PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 5, 250_000, 50, 500
 # slopes are computed at this many rows
 SLOPE_ROWS = 500
-# Shapley values: rows and background rows; rows are fewer, but at least the third number, if they would need more
-# multiplications than the fourth
+# Shapley values: the most rows, the background rows, the fewest rows for which they are computed at all, and the most
+# factors of their products
 SHAPLEY_ROWS, BACKGROUND, FEWEST_EXPLAINED, FACTORS = 100, 30, 10, 5e9
 # gradients are computed in batches of at most this many numbers
 ENTRIES = 5_000_000

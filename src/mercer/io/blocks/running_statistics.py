@@ -38,7 +38,7 @@ class DistinctCount:
         self._limit = LAST  # hashes up to this one are kept
 
     def update(self, keys: Vector) -> None:
-        """Add values, given as uint64 numbers that are equal only if the values are."""
+        """Add values, given as uint64 numbers that are equal if and only if the values are."""
         # the finaliser of SplitMix64: a bijection, so that different values keep different hashes
         with np.errstate(over="ignore"):
             h = keys.astype(np.uint64, copy=True)
