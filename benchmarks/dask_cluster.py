@@ -3,9 +3,9 @@
     PYTHONPATH=src python benchmarks/dask_cluster.py 1000000 --columns 20 --repeats 5
     PYTHONPATH=src python benchmarks/dask_cluster.py 10000000 --columns 50 --lazy --memory 1.5GB
 
-The first prints for each loss the seconds of both, their ratio, the passes over the parts, and the bytes that a pass
-exchanges. Fits alternate and the fastest of each kind counts, since others may use the machine; the first fit of each
-kind is not counted: it compiles, or loads what was compiled. The rows are generated on the workers; bringing them
+The first command prints for each loss the seconds of both, their ratio, the passes over the parts, and the bytes that a
+pass exchanges. Fits alternate and the fastest of each kind counts, since others may use the machine; the first fit of
+each kind is not counted: it compiles loops or loads compiled ones. The rows are generated on the workers; bringing them
 together for the local fit is not counted either.
 
 ``--lazy`` neither persists the rows nor fits them in one process. With workers whose ``--memory`` is too small for the
@@ -43,7 +43,7 @@ def rows(n, d, n_parts, seed=0):
 
 
 def seconds(*functions, repeats):
-    """The least seconds of each, which alternate, after one run that is not counted; and the last results."""
+    """The least seconds of each function and their last results. They alternate, and the first run does not count."""
     found = np.empty((repeats + 1, len(functions)))
     results = [None] * len(functions)
     for repeat in range(repeats + 1):

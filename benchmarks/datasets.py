@@ -1,4 +1,4 @@
-"""The problems of the benchmark: which data, scaled how, fitted with which parameters.
+"""The problems of the benchmark: their data, scaling and parameters.
 
 A name may end in ``@ROWS``: the same problem on that many training rows, drawn without replacement with seed 0 (the
 draws are nested). ``generated_NxD`` is a two-class problem made by scikit-learn.
@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import datasets as bundled
 
-# rows predicted where a set has no test part: its first training rows
+# if a set has no test part, this many of its first training rows are predicted
 PREDICTED_ROWS = 10_000
 
 Scale = Callable[[np.ndarray], Callable[[np.ndarray], np.ndarray]]
@@ -31,7 +31,7 @@ class Split:
     X_test: Any
 
     def rows(self, n: int) -> Split:
-        """At most n training rows, the same in every run, and as many to predict."""
+        """At most n training rows, the same in every run, and at most n rows to predict."""
         if n >= len(self.y):
             return self
         index = np.random.default_rng(0).permutation(len(self.y))[:n]
@@ -40,9 +40,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is fitted: a Gaussian kernel exp(-gamma |x - z|²) in an SVC, or an SVR with a tube of half width epsilon.
+    """An SVC or an SVR with a tube of half width epsilon, to be fitted with the Gaussian kernel exp(-gamma |x - z|²).
 
-    ``slow`` marks those that a peer may not finish: its first fit then runs in a process that is ended at the cap.
+    ``slow`` marks problems that a peer may not finish: its first fit then runs in a process that is ended at the cap.
     """
 
     name: str
@@ -218,7 +218,7 @@ STORED = (
     Problem("concrete", partial(dense, "concrete", standard, relabel=normal), "regress", 10.0, "scale", 0.1),
 )
 
-# what runs without any file
+# problems that need no file
 BUNDLED = (
     Problem("breast_cancer", partial(from_sklearn, bundled.load_breast_cancer, standard), "classify", 1.0, "scale"),
     Problem("digits", partial(from_sklearn, bundled.load_digits, partial(divided, 16.0)), "classify", 10.0, "scale"),

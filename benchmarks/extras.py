@@ -1,4 +1,4 @@
-"""What single fits on real data do not show: growth with n, memory, small problems, start-up, the inner step."""
+"""Measurements beside single fits on real data: growth with n, memory, small problems, start-up, the inner step."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def small_problems(options: Options) -> str:
 
 
 def start_up(options: Options) -> str:
-    """Import, and a whole process from its start to the end of its first fit, compiled code being on disk."""
+    """Import, and a whole process from its start to the end of its first fit, with compiled code on disk."""
     say("start-up")
     runs = 1 if options.quick else 3
     theirs = _printed_seconds(IMPORT.format("pass", "from sklearn.svm import SVC"), runs)

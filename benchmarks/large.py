@@ -4,12 +4,12 @@
     python benchmarks/large.py --growth 10000,100000,1000000 [--landmarks 200]
     python benchmarks/large.py --memory 10000000 [--landmarks 60]
 
-The first prints processor and wall seconds of the fit, test accuracy and the certified relative gap to the exact
-machine for several numbers of landmarks. Peers: Nyström's features with a linear machine and random Fourier features
-with stochastic descent, for several numbers of features, unless these take more than 5 GB, and the exact machine. A
-second table compares at equal accuracy: beside each peer that no other peer beats in both accuracy and seconds stands
-the fastest landmark machine that is at least as accurate. The second command shows that time is linear in n at a fixed
-number of landmarks; the third fits n × 10 rows and prints the peak memory of the process. Everything runs in one
+The first command prints processor and wall seconds of the fit, test accuracy and the certified relative gap to the
+exact machine for several numbers of landmarks. Peers: Nyström's features with a linear machine and random Fourier
+features with stochastic descent, for several numbers of features, unless these take more than 5 GB, and the exact
+machine. A second table compares at equal accuracy: each peer that no other peer beats in both accuracy and seconds,
+beside the fastest landmark machine that is at least as accurate. The second command shows that time is linear in n at a
+fixed number of landmarks; the third fits n × 10 rows and prints the peak memory of the process. Everything runs in one
 process; the first fit of each kind is on a part, so that no compilation is timed.
 """
 

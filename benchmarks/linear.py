@@ -3,12 +3,12 @@
     python benchmarks/linear.py --data DIR [--sets a9a,made] [--targets 1e-4,1e-6] [--cap 20] [--write FILE]
 
 The optimum is known from mercer's certificate at tol = 1e-9. Each peer is run with one tolerance after the other, the
-loosest first, until its model is within the target of the optimum; the time of that run counts. So it is for mercer,
-although its tol promises more: its default of 1e-4 bounds the distance to an optimum that nobody knows. Each tolerance
-is first tried in a forked process, which is ended at the cap; what is short is then timed in this one, where memory and
-threads are warm. A peer that was stopped before it was near enough needs more than its longest run has taken: this
-enters tables and means as a bound, marked with ">". One that ends with its tightest tolerance and is not near enough
-never gets there: it has no time ("–") and no part in the means. Progress goes to stderr, tables to stdout.
+loosest first, until its model is within the target of the optimum; the time of that run counts. The same holds for
+mercer, although its tol promises more: its default of 1e-4 bounds the distance to an optimum that nobody knows. Each
+tolerance is first tried in a forked process, which is ended at the cap; short runs are then timed in this one, where
+memory and threads are warm. A peer that was stopped before it reached the target needs more time than its longest run:
+this time enters tables and means as a bound, marked with ">". A peer that misses the target with its tightest tolerance
+has no time ("–") and does not enter the means. Progress goes to stderr, tables to stdout.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from linear_problems import CS, LOSSES, SETS, Problem, Set
 from probe import PeakMemory
 from table import NONE, digits, geometric_mean, machine, table
 
-# seconds from which on a single run is enough, and runs at most of what is shorter
+# a run of at least this many seconds is not repeated; a shorter one is run at most this many times
 ENOUGH, MORE = 2.0, 15
 WARM_UP_ROWS = 200
 # seconds for which a peer is run before it is timed: after a fork memory is slow for about 0.1 s
 WARM_UP = 0.3
-# a process that has computed for less than this share of the cap has waited for something that does not come
+# a process that has computed for less than this share of the cap counts as hanging
 HANGS = 0.05
 
 
@@ -74,7 +74,7 @@ Times = dict[str, dict[float, Reached]]
 
 
 def attempt(peer: Peer, p: Problem, given: Any, tol: float, options: Options) -> Attempt | None:
-    """Fit in a forked process, which is stopped at the cap; None if it comes to grief or hangs."""
+    """Fit in a forked process, which is stopped at the cap; None if it crashes or hangs."""
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_child, args=(sender, peer, p, given, tol, options))
@@ -110,7 +110,7 @@ def _child(sender: Connection, peer: Peer, p: Problem, given: Any, tol: float, o
 
 
 def timed(peer: Peer, p: Problem, given: Any, tol: float, options: Options) -> float:
-    """The median of the repeats after runs that warm up; where they are short, of as many as a second allows."""
+    """The median of the repeats after warm-up runs; short runs are repeated for a second, at most MORE times."""
     clock, seconds = process_time if options.cpu else perf_counter, []
     begin = perf_counter()
     quiet(peer, p, given, tol, options.n_threads)
@@ -168,7 +168,7 @@ def compare(p: Problem, chosen: Sequence[Peer], options: Options) -> Times:
 
 
 def _two(p: Problem) -> np.ndarray:
-    """Targets of the tiny problem: both classes, whatever comes first."""
+    """Targets of the tiny problem, with both classes among them."""
     y = p.y[:WARM_UP_ROWS].copy()
     if p.set.task == "classify":
         y[0], y[1] = 1.0, -1.0
@@ -176,7 +176,7 @@ def _two(p: Problem) -> np.ndarray:
 
 
 def report(results: dict[str, Times], names: Sequence[str], target: float) -> str:
-    """The table of one target, and the geometric means of the ratios, which are bounds where some ratio is one."""
+    """The table of one target, and the geometric means of the ratios: bounds where some ratio is a bound."""
     others = [name for name in names if name != "mercer"]
     rows: list[list[str]] = []
     ratios: dict[str, list[tuple[float, str, bool]]] = {name: [] for name in [*others, "best"]}
@@ -247,7 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--cpu", action="store_true", help="processor time instead of wall-clock time")
     parser.add_argument("--rows", type=int, help="the first rows only: a test of this program")
-    parser.add_argument("--memory", type=int, metavar="ROWS", help="instead: fit so many rows of a memory map")
+    parser.add_argument("--memory", type=int, metavar="ROWS", help="instead: fit this many rows of a memory map")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the report as Markdown")
     given = parser.parse_args(arguments)
     if given.memory:

@@ -26,7 +26,7 @@ class Peer(ABC):
     losses: tuple[str, ...] = ()
 
     def prepare(self, p: Problem, n_threads: int) -> Any:
-        """The data in the peer's favourite form: not timed."""
+        """The data in the peer's preferred form: not timed."""
         return p.X
 
     @abstractmethod
@@ -57,7 +57,7 @@ class Mercer(Peer):
 
 
 class ScikitLearn(Peer):
-    """LIBLINEAR as scikit-learn has it."""
+    """LIBLINEAR as built into scikit-learn."""
 
     losses = BOTH
 
@@ -78,7 +78,7 @@ class ScikitLearn(Peer):
 
 
 class Liblinear(Peer):
-    """LIBLINEAR as its authors have it: the package liblinear-official."""
+    """LIBLINEAR from its authors: the package liblinear-official."""
 
     needs = "liblinear"
     losses = BOTH
@@ -177,7 +177,7 @@ def peers(solvers: bool) -> list[Peer]:
 
 
 def quiet(peer: Peer, p: Problem, given: Any, tol: float, n_threads: int) -> Model:
-    """A fit whose warnings nobody needs: the value of the model says how far it got."""
+    """Fit without warnings: the value of the model shows how close it is to the optimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return peer.fit(p, given, tol, n_threads)

@@ -5,7 +5,7 @@
 Both minimise the same objective over the coefficients and the intercepts, with the same kernel matrix; its computation
 counts for neither (mercer fits on the precomputed matrix). L-BFGS stops as soon as its objective is within 1e-6,
 relatively, of the lower bound that mercer's dual value gives; mercer stops at a certified gap of 1e-6. Medians of
-wall-clock seconds of runs in turns. ">" means that L-BFGS had not arrived at the cap.
+wall-clock seconds of runs in turns. ">" means that L-BFGS was stopped at the cap.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def compare(n: int, n_classes: int, C: float, repeats: int, cap: float) -> list[
         start = perf_counter()
         model = KernelLogisticRegression(C=C, kernel="precomputed", tol=GAP).fit(K, y)
         ours.append(perf_counter() - start)
-        if repeat == 0 or arrived:  # what does not arrive is tried once
+        if repeat == 0 or arrived:  # L-BFGS is tried once if it does not arrive
             seconds, arrived = lbfgs(K, y, C, exact.certificate_.dual, cap)
             theirs.append(seconds)
     ratio = median(theirs) / median(ours)

@@ -17,20 +17,20 @@ from probe import WARM_UP_ROWS, probe
 
 # mercer's dual equals the best if it is at most this much below it, relatively
 EQUAL = 1e-6
-# a peer misses the objective only if it is this much below: one that stops at tol is not blamed for a mercer that went
+# a peer misses the objective only if it is this much below: a peer that stops at tol is not blamed if mercer goes
 # further
 MISSED = 1e-4
-# seconds: what takes longer is timed once; where all take less, there are MORE times as many rounds
+# seconds: a call that takes longer is timed once; if all calls take less, there are MORE times as many rounds
 LONG, SHORT, MORE = 60.0, 0.2, 5
 # seconds: a first run that takes less is not counted
 WARM = 10.0
-# seconds of a turn: what is shorter is repeated and its mean counts, so that caches are not filled anew for each fit
+# seconds of a turn: a shorter call is repeated and its mean counts, so that caches are not filled anew for each fit
 TURN = 0.1
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     folder: Path | None = None
     repeats: int = 3
@@ -52,7 +52,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one peer did with one problem. ``capped``: its fit did not end within the cap."""
+    """The result of one peer on one problem. ``capped``: its fit did not end within the cap."""
 
     peer: str
     fit: Timing | None = None
@@ -106,7 +106,7 @@ class Comparison:
 
 
 def compare(p: Instance, peers: list[Peer], options: Options, sections: Collection[str]) -> Comparison:
-    """Probe what may be slow, warm up, then fit and predict in turns and judge every model.
+    """Probe fits that may be slow, warm up, then fit and predict in turns and judge every model.
 
     Without the section "fit" one fit gives the model to predict with; without "predict" nothing is predicted.
     """
@@ -122,7 +122,7 @@ def compare(p: Instance, peers: list[Peer], options: Options, sections: Collecti
                 continue
             peak_mb = tried.peak_mb if ours else peak_mb
             if tried.seconds > LONG and not ours and "predict" not in sections:
-                # what takes so long is timed once, and that was it
+                # a fit that takes so long is timed once, by the probe
                 timing, judgement = Timing(None, (tried.seconds,)), Judgement(**tried.judgement)
                 outcomes.append(Outcome(peer.name, timing, judgement, remark=tried.remark))
                 continue
@@ -156,7 +156,7 @@ def warm_up(p: Instance, peers: list[Peer]) -> None:
 def in_turns(
     calls: dict[str, Callable[[], Any]], repeats: int, clock: Callable[[], float] = perf_counter
 ) -> dict[str, Timing]:
-    """Each call once a round, each round begun by another one, so that a slow moment hits all alike.
+    """Time each call once a round; each round begins with another call, so that a slow moment affects all alike.
 
     A call that takes less than a turn is repeated until the turn is over; its mean counts. The first turn of a call
     only warms up, unless it takes so long that this makes no difference.

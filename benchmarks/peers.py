@@ -1,6 +1,6 @@
-"""Those compared: mercer with its defaults, scikit-learn, scikit-learn-intelex and LIBSVM, all with tol = 1e-3.
+"""The peers: mercer with its defaults, scikit-learn, scikit-learn-intelex and LIBSVM, all with tol = 1e-3.
 
-Each is given the data in the form it likes best, and the conversion is not timed: float64 in row order or CSR for
+Each is given the data in its preferred form, and the conversion is not timed: float64 in row order or CSR for
 mercer and scikit-learn, float32 or float64 for scikit-learn-intelex, arrays of nodes for LIBSVM.
 """
 
@@ -139,7 +139,7 @@ COLUMNS = {
 
 
 def available() -> list[Peer]:
-    """Those that are installed; mercer and scikit-learn always are."""
+    """The installed peers; mercer and scikit-learn always are."""
     present = {"intelex": find_spec("sklearnex") is not None, "libsvm": find_spec("libsvm") is not None}
     return [peer for peer in ALL if present.get(peer.name.split()[0], True)]
 

@@ -32,13 +32,13 @@ ALPHAS = np.logspace(-4, 2, 20)
 FOLDS = 5
 SIZES = (1000, 2500, 5000)
 SELECTION_SIZES = (500, 1000, 2000)
-# of the data sets in --data, those with real targets
+# the sets in --data that have real targets
 STORED = ("concrete", "abalone")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     folder: Path | None
     repeats: int
@@ -73,7 +73,7 @@ def generated(n: int, d: int, seed: int = 0) -> Regression:
 
 
 def stored(settings: Settings) -> list[Regression]:
-    """The sets of --data that are there."""
+    """The sets that exist in --data."""
     found = []
     for name in STORED if settings.folder is not None else ():
         path = settings.folder / f"{name}.npz"

@@ -56,7 +56,7 @@ def promoters(folder: Path) -> list[list[str]]:
 
 
 def leave_one_out(kernels: list[Kernel], penalties: tuple[float, ...], X: list[str], y: np.ndarray) -> tuple[int, str]:
-    """Errors where kernel and C are chosen by three folds of all other samples; what was chosen most often.
+    """Errors if three folds of all other samples choose kernel and C; and the most frequent choice.
 
     Matrices are computed once for all folds.
     """

@@ -25,7 +25,7 @@ PATHS: Sequence[Kernel] = [ShortestPath(), ShortestPath(normalize=True)]
 def nested(
     matrices: Sequence[Any], y: np.ndarray, penalties: Sequence[float], seed: int
 ) -> tuple[float, list[tuple[int, float]]]:
-    """The accuracy over ten folds, and what was chosen in each by three folds of the other nine: matrix and C.
+    """The accuracy over ten folds, and the matrix and C that three folds of the other nine chose for each.
 
     A matrix holds kernel values between all graphs, or, if it is sparse, the features of each.
     """
@@ -44,7 +44,7 @@ def nested(
 
 
 def _right(K: Any, y: np.ndarray, learn: np.ndarray, judge: np.ndarray, C: float) -> int:
-    """How many of the graphs to judge are classified as they should be."""
+    """The number of test graphs that are classified correctly."""
     if sp.issparse(K):
         predicted = LinearSVC(C=C, loss="hinge").fit(K[learn], y[learn]).predict(K[judge])
     else:

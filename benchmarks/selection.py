@@ -49,7 +49,7 @@ def load(name: str, folder: Path | None, quick: bool) -> tuple[np.ndarray, np.nd
 
 
 def searches(gammas: np.ndarray, threads: int, cpu: bool, skip: set[str]) -> dict[str, Callable[[], Any]]:
-    """What is compared. A search in one process where the processor's seconds are counted."""
+    """The searches that are compared, in one process if the processor's seconds are counted."""
     folds, jobs = StratifiedKFold(FOLDS), 1 if cpu else threads
     grid = {"C": CS, "gamma": gammas}
     found: dict[str, Callable[[], Any]] = {

@@ -125,7 +125,7 @@ def compare(kernel: Kernel, what: str, samples: list[Any], peer: str, call: Any,
 
 
 def grakel_calls(graphs: list[Graph]) -> dict[str, tuple[Kernel, Any]]:
-    """What GraKeL has, if it is installed; its graphs are read within the call, as ours are."""
+    """GraKeL's kernels, if it is installed; its graphs are read within the call, as ours are."""
     try:
         from grakel.kernels import ShortestPath as TheirPaths
         from grakel.kernels import VertexHistogram
@@ -144,7 +144,7 @@ def grakel_calls(graphs: list[Graph]) -> dict[str, tuple[Kernel, Any]]:
 
 
 def looped(graphs: list[Graph]) -> list[list[str]]:
-    """Against what one would write in Python."""
+    """Against plain Python."""
     few = graphs[:: len(graphs) // FEW][:FEW]
     calls: list[tuple[Kernel, list[Graph], Any]] = [
         (WeisfeilerLehman(HEIGHT), graphs, lambda: subtree_loop(graphs, HEIGHT)),

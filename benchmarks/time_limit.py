@@ -34,7 +34,7 @@ if "--cpu" in sys.argv:
 import mercer
 from mercer.kernels import Gaussian, GlobalAlignment, Matern, Spectrum, Subsequence
 
-# what a limit may be exceeded by
+# a limit may be exceeded by this factor and these seconds
 FACTOR, SECONDS = 1.1, 0.2
 
 Data = tuple[Any, Any]
@@ -43,7 +43,7 @@ Run = Callable[[Any, Any, "float | None"], Any]
 
 @dataclass(frozen=True)
 class Job:
-    """A fit: what is run, on which samples, and how many of them make a fit that takes long."""
+    """A fit: the call, its samples, and the number of samples that makes it slow."""
 
     name: str
     data: Callable[[int], Data]
@@ -268,7 +268,7 @@ JOBS = [
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a job did with a limit: the shortest of its runs."""
+    """The result of a job with a limit: the shortest of its runs."""
 
     job: str
     limit: float

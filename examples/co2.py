@@ -10,8 +10,8 @@ The concentration is a sum of independent Gaussian processes, so its kernel is a
     irregularities of a few years     RationalQuadratic
     what is left: weather, errors     Gaussian of a few weeks, White
 
-Each part has its own posterior mean, with k of that part alone in the place of k. The last years are not shown to the
-model: how many of them lie in its band says whether its deviations are honest.
+Each part has its own posterior mean, with the kernel of that part alone in the place of k. The last years are not shown
+to the model: the share of them in its band tells whether its deviations are honest.
 
 They need not be. Both trends explain the past about equally well, and differ in what they assume of the future: the
 Gaussian one, the book's, returns to the mean, the parabola goes on. With the last 5, 10 and 15 years of either record

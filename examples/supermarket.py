@@ -3,8 +3,8 @@
     python examples/supermarket.py [--output supermarket.png]
     python examples/supermarket.py --data DIR      # DIR/groceries_baskets.tsv.xz: a basket a line, items between tabs
 
-A customer buys at most s of d items. Who buys at least one of k items, which nobody knows, has a baby. With K the set
-of these k items, the indicator vector 1_x of a basket x has
+A customer buys at most s of d items, and has a baby if one of k secret items is among them. With K the set of these k
+items, the indicator vector 1_x of a basket x has
 
     y (2 <1_K, 1_x> - 1) >= 1
 

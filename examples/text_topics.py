@@ -3,9 +3,8 @@
     python examples/text_topics.py                    # the documentation of scikit-learn, by topic
     python examples/text_topics.py --data DIR         # DIR/sms_spam.tsv.xz: one message a line, its label first
 
-The documents are those that are at hand everywhere: what scikit-learn says about each of its functions and classes, its
-topic being the package in which it stands. A document is a vector of 0 and 1, one number for each word of the
-dictionary ([SSBD] 15.2.2).
+The documents are scikit-learn's documentation of each of its functions and classes; the topic is the package of the
+function or class. A document is a vector of 0 and 1, one number for each word of the dictionary ([SSBD] 15.2.2).
 
 The last table compares two views of the same halfspaces. By dimension, the error beyond the best halfspace falls like
 √(d/m): hopeless where there are more words than documents. By margin it falls like √(ρ²B²/m), where ρ² is the largest
@@ -35,11 +34,11 @@ CS = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
 
 
 def documentation() -> tuple[list[str], list[str]]:
-    """What scikit-learn says about its public functions and classes, without their names; and the package of each."""
+    """scikit-learn's documentation of its public functions and classes, without their names; the package of each."""
     texts, topics = [], []
     for topic in TOPICS:
         package = import_module(f"sklearn.{topic}")
-        # what is experimental is not there until one asks for it
+        # experimental names are missing until they are enabled
         for name in sorted(set(package.__all__) & set(vars(package))):
             text = inspect.getdoc(getattr(package, name))
             if text:
@@ -76,7 +75,7 @@ def show_topics(train: Sequence[str], test: Sequence[str], y_train: np.ndarray, 
 def compare_views(
     train: Sequence[str], test: Sequence[str], y_train: np.ndarray, y_test: np.ndarray
 ) -> list[LinearSVC]:
-    """The largest topic against the rest, on words that are there or not: B²ρ² against d for several C."""
+    """The largest topic against the rest, on 0/1 vectors of words: B²ρ² against d for several C."""
     labels, counts = np.unique(y_train, return_counts=True)
     topic = labels[counts.argmax()]
     vectoriser = CountVectorizer(token_pattern=WORD, binary=True)
@@ -99,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Read the documents and print both parts."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="folder with sms_spam.tsv.xz")
-    parser.add_argument("--documents", type=int, help="use only so many documents")
+    parser.add_argument("--documents", type=int, help="use only this many documents")
     given = parser.parse_args(arguments)
     texts, topics = documentation() if given.data is None else messages(given.data)
     if given.documents is not None:

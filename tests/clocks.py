@@ -21,7 +21,7 @@ class SteppedClock(Clock):
 
 
 class Countdown(Clock):
-    """A clock that is over after so many questions, whatever the time is; ``left`` is the time that it says is left."""
+    """A clock whose time is over after this many questions; ``left`` is the remaining time that it reports."""
 
     def __init__(self, questions, left=None):
         super().__init__(left)

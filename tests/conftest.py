@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 import os
 import signal
@@ -39,13 +39,13 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def first_press(monkeypatch):
-    """The Ctrl-C of an earlier test does not make that of this one the second."""
+    """A test's first Ctrl-C counts as the first, even right after the Ctrl-C of an earlier test."""
     monkeypatch.setattr(Clock, "_last_press", float("-inf"))
 
 
 @pytest.fixture
 def ctrl_c():
-    """Call it before a fit: another thread presses Ctrl-C so many seconds after the fit begins to listen to it."""
+    """Call it before a fit: another thread presses Ctrl-C this many seconds after the fit begins to listen to it."""
     if os.name != "posix" or threading.current_thread() is not threading.main_thread():
         pytest.skip("signals of POSIX, which the main thread alone handles")
     threads = []

@@ -23,9 +23,9 @@ RATIO = re.compile(r"\d[\d.]*x(?!\w)")
 NUMBER = re.compile(r"[-+]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[-+]?\d+)?")
 # lines of a summary about the machine that a search has chosen: of equally good ones rounding decides
 CHOSEN = ("machine", "support vectors", "margin", "certificate")
-# numbers as small as this are what rounding or the tolerance has left: any other such number is as good
+# numbers as small as this are left by rounding or the tolerance: any other such number is as good
 NOTHING = 2e-3
-# numbers may differ by so much, relatively, from those on the page: machines round differently
+# numbers may differ by this much, relatively, from those on the page: machines round differently
 CLOSE = 0.05
 
 
@@ -119,7 +119,7 @@ def _at(ours: list[str], part: list[str], start: int) -> str | None:
 
 
 def _words(text: str) -> list[str]:
-    """Words and numbers, however the lines are wrapped; no numbers that depend on which of equals a search takes."""
+    """Words and numbers, however the lines are wrapped; numbers that depend on a search's choice among equals are #."""
     words, label = [], ""
     for line in RATIO.sub("#x", TIME.sub("# s", text)).splitlines():
         if line[:1].strip():

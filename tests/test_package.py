@@ -43,7 +43,7 @@ def test_public_names_are_no_modules():
 
 
 def private_imports(source):
-    """What a file imports of scikit-learn's private modules and names, and of those that some versions lack."""
+    """A file's imports from scikit-learn's private modules and names, and from modules that some versions lack."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom | ast.Import):
             prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""

@@ -160,7 +160,7 @@ def test_issue_forms_can_be_filled_in():
 
 
 def test_the_command_of_the_bug_form_runs():
-    """What the form asks a reporter to run prints the version of mercer."""
+    """The command that the form asks a reporter to run prints the version of mercer."""
     asked = read_yaml(HOSTING / "ISSUE_TEMPLATE" / "bug.yml")["body"]
     description = next(item for item in asked if item.get("id") == "versions")["attributes"]["description"]
     code = re.search(r'python -c "(.*)"', description)[1]

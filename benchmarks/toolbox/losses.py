@@ -1,4 +1,4 @@
-"""Machines on the same quadratic programs beside what else there is, on real data: CPU seconds and held-out scores.
+"""Machines on the same quadratic programs beside their alternatives, on real data: CPU seconds and held-out scores.
 
     python benchmarks/toolbox/losses.py --data DIR [--samples 2000]
 
@@ -44,7 +44,7 @@ def row(section, name, seconds, score):
 
 
 def split(path, most):
-    """Standardised samples of a file, at most so many to train; the last fifth to test if there is no test set."""
+    """Standardised samples of a file, at most ``most`` to train; the last fifth to test if there is no test set."""
     stored = np.load(path)
     X, y = np.asarray(stored["X"], dtype=np.float64), stored["y"]
     order = np.random.default_rng(0).permutation(len(y))

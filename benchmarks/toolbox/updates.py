@@ -26,7 +26,7 @@ from mercer import SVC, SVR, Gaussian, GaussianProcessRegressor, KernelRidge, On
 
 # n³ methods above this size take too long for a table
 LARGEST_SYSTEM = 4000
-# fits and scikit-learn's fits are timed in so many turns
+# numbers of turns in which mercer's and scikit-learn's fits are timed
 FITS, PEERS = 7, 3
 
 

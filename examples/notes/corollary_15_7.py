@@ -7,7 +7,7 @@ On average over the draws of n samples of length at most ρ, for every u,
     0-1 loss of Soft-SVM <= hinge loss of Soft-SVM <= hinge loss of u + λ|u|² + 2ρ²/(λn)
 
 and for |u| <= B the best λ = √(2ρ²/(B²n)) makes the last two terms √(8ρ²B²/n). The distribution: samples of length 1
-in R^100 with the margin γ = 1/4 along e_1, one label in ten wrong; u = 4e_1, whose hinge loss is 0 but for the wrong
+in R^100 with the margin γ = 1/4 along e_1, one label in ten wrong; u = 4e_1, whose hinge loss is 0 except for wrong
 labels. The losses of the machines are measured on 10,000 new samples.
 """
 

@@ -5,9 +5,9 @@
     (a)  max min |<w, x> + b|    over |w| = 1 and those (w, b) that separate the samples
     (b)  max min y(<w, x> + b)   over |w| = 1                                                     (15.13)
 
-Answer: a hyperplane that separates has y(<w, x> + b) = |<w, x> + b|, so both have the same values there. Any other has
-a minimum of (b) that is not positive, while that of a separating hyperplane is: the maximum of (b) separates. Without
-its condition (a) has no maximum: a hyperplane far away from all samples is far away from the closest.
+Answer: a hyperplane that separates has y(<w, x> + b) = |<w, x> + b|, so both have the same values there. The minimum of
+(b) is positive for a separating hyperplane and not positive for any other: the maximum of (b) separates. Without its
+condition (a) has no maximum: a hyperplane far away from all samples is far away from the closest.
 
 Checked on random hyperplanes, on all directions of the plane, and against the machine that solves (15.2).
 """

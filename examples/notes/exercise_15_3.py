@@ -6,8 +6,8 @@ Answer: the claim is false. For any λ take the two samples s and -s of the line
 The hard margin asks for ws >= 1, so that w = 1/s. The soft margin minimises λw² + max(0, 1 - ws), so that w = s/(2λ) <
 1/s.
 
-With the order turned round it is true: for any one separable sample there are such λ. The hard margin is that of a
-soft one whose box does not bind, α <= 1/(2λn), and so the same for all λ <= 1/(2n max α).
+With the quantifiers in the other order it is true: for any one separable sample there are such λ. The hard margin is
+that of a soft one whose box does not bind, α <= 1/(2λn), and so the same for all λ <= 1/(2n max α).
 """
 
 from __future__ import annotations

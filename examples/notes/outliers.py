@@ -2,11 +2,11 @@
 
     python examples/notes/outliers.py
 
-Targets on a line, but for a little noise and for outliers far above it at one end. The squared error follows the
-outliers: a target that is 20 away pulls with a force of 20. The absolute error pulls with a force of 1 however far
-away a target is: the line stays where it is until the outliers are too many. LinearSVR has both:
-loss="epsilon_insensitive" with ε = 0 is the absolute error, loss="squared_epsilon_insensitive" the squared one; here
-with so large a C that the norm does not count.
+Targets on a line, with a little noise, and outliers far above it at one end. The squared error follows the outliers: a
+target that is 20 away pulls with a force of 20. The absolute error pulls with a force of 1 however far away a target
+is: the line stays where it is until the outliers are too many. LinearSVR has both:
+loss="epsilon_insensitive" with ε = 0 is the absolute error, loss="squared_epsilon_insensitive" the squared one; here C
+is so large that the norm does not count.
 
 Checked against least squares and against a linear program.
 """

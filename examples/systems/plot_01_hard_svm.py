@@ -7,7 +7,7 @@ away as possible. With a unit normal :math:`v` this is
 
 .. math:: \max_{{|v|} = 1,\, a}\ \min_i\ y_i (\langle v, x_i \rangle + a),
 
-[SSBD] (15.1). The equal problem that is solved fixes the smallest value at 1 instead of the length of the normal,
+[SSBD] (15.1). The equivalent problem that is solved fixes the smallest value at 1 instead of the length of the normal,
 
 .. math:: \min_{w, b}\ \tfrac{1}{2} {|w|}^2 \quad\text{such that}\quad y_i (\langle w, x_i \rangle + b) \ge 1,
 

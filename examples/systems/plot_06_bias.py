@@ -9,7 +9,7 @@ back. A free support vector is exactly on its edge, :math:`y_i (f(x_i) + b) = 1`
 
 The mean over all of these rounds errors away: [M5], and [D6] Note 35, which prints :math:`y_i \langle w, x_i \rangle`
 instead. Every other sample gives an inequality. A positive sample with :math:`\alpha = 0` has :math:`b \ge 1 - f(x_i)`,
-one with :math:`\alpha = C` has :math:`b \le 1 - f(x_i)`; for negative samples they turn round.
+one with :math:`\alpha = C` has :math:`b \le 1 - f(x_i)`; for negative samples they are reversed.
 """
 
 import matplotlib.pyplot as plt
@@ -52,8 +52,8 @@ def draw(ax, model, X, y, title):
 # The figure
 # ----------
 #
-# Each sample allows the values of :math:`b` on its arrow's side. Red samples allow one value. Right, so small a
-# :math:`C` that both samples are at the bound and none is free: a whole interval of :math:`b` is optimal.
+# Each sample allows the values of :math:`b` on its arrow's side. Red samples allow one value. Right, :math:`C`
+# is so small that both samples are at the bound and none is free: a whole interval of :math:`b` is optimal.
 
 model = SVC(C=0.5, kernel="linear", tol=1e-8).fit(X, y)
 pair = np.array([[0.0], [1.0]]), np.array([-1, 1])

@@ -9,7 +9,7 @@ Observe :math:`y_i = h(x_i)` plus noise of variance :math:`\lambda`. Then :math:
           \text{variance } k(x_*, x_*) - k_*' (K + \lambda I)^{-1} k_*,
 
 where :math:`(k_*)_i = k(x_i, x_*)`: [M5]. The mean is kernel ridge regression with the same :math:`\lambda`; the
-variance comes besides.
+variance comes in addition.
 """
 
 import matplotlib.pyplot as plt

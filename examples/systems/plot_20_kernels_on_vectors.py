@@ -10,8 +10,8 @@ A kernel is an inner product of features, computed without them. Those of the no
 
 .. math:: \tanh(c_1 \langle x, z \rangle + c_2), \quad \sum_j \min(x_j, z_j),
 
-[SSBD] Examples 16.1, 16.2 and Exercise 16.4, [L8] 1.3, [CS229] (5.9) and 5.4, [M5]. The width of the Gaussian has a
-convention in each: :math:`\gamma` is :math:`1/(2\sigma)` in [SSBD], :math:`1/\sigma` in [L8] and
+[SSBD] Examples 16.1, 16.2 and Exercise 16.4, [L8] 1.3, [CS229] (5.9) and 5.4, [M5]. The sources define the
+width of the Gaussian differently: :math:`\gamma` is :math:`1/(2\sigma)` in [SSBD], :math:`1/\sigma` in [L8] and
 :math:`1/(2\sigma^2)` in [CS229] and [M5].
 """
 

@@ -23,8 +23,8 @@ from mercer import SVC, LinearSVC
 BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#666666"
 
 # %%
-# Documents that are at hand everywhere: what scikit-learn says about its methods of clustering and its linear models,
-# paragraph by paragraph, without their names.
+# The documents are scikit-learn's documentation of its clustering methods and linear models, paragraph by paragraph,
+# without their names.
 
 texts, topics = [], []
 for topic, package in (("clustering", sklearn.cluster), ("linear models", sklearn.linear_model)):

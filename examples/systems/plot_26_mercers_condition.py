@@ -8,7 +8,7 @@ x_j)` are, for all finite sets of samples, symmetric and positive semidefinite,
 .. math:: K = K', \qquad v' K v = \left| \sum_i v_i\, \phi(x_i) \right|^2 \ge 0 \quad\text{for all } v,
 
 [CS229] 5.4, [SSBD] Lemma 16.2, [M5]. One vector with :math:`z' K z < 0` proves that a function is no kernel. For
-samples at hand the eigenvalues decide: the smallest must not be negative, but for rounding.
+samples at hand the eigenvalues decide: the smallest must not be negative, up to rounding.
 """
 
 import matplotlib.pyplot as plt

@@ -89,7 +89,7 @@ assert agreement > 0.95
 # --------------
 #
 # * For a smooth kernel the error of landmarks falls faster than any power of :math:`m`, that of random frequencies as
-#   :math:`1/\sqrt{m}`: what depends on the samples has an advantage, as long as they lie on few dimensions.
+#   :math:`1/\sqrt{m}`: features that depend on the samples have an advantage, as long as these lie on few dimensions.
 # * ``SVC(landmarks="auto")`` chooses the landmarks and their number itself, and its certificate bounds the distance
 #   from the exact machine, not from the best machine of the dictionary.
 #

@@ -4,8 +4,8 @@ r"""
 
 [M5] warns that the best packages handle 50,000 samples and not more than 100,000, and that a machine with many support
 vectors is slow to evaluate. The matrix :math:`K` has :math:`n^2` entries, but a solver does not need them all. mercer
-keeps :math:`O(n)` numbers in memory, and computes rows of :math:`K` for samples that may become support vectors. The
-end is the same at every size: a gap, computed over all samples.
+keeps :math:`O(n)` numbers in memory, and computes rows of :math:`K` for samples that may become support vectors. At
+every size the fit ends with a gap, computed over all samples.
 
 For the second warning: by the representer theorem two machines are close if their functions are, :math:`{|f(x) - g(x)|}
 \le {|f - g|} \sqrt{k(x, x)}`. ``compress`` looks for a :math:`g` with fewer support vectors and states that bound.

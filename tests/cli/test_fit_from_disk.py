@@ -19,7 +19,7 @@ QUICK = ["--grid", "3", "--folds", "2"]
 
 
 def table(n, seed=0):
-    """Numbers, a category, missing cells, a column that says nothing, two classes."""
+    """Numbers, a category, missing cells, an uninformative column, two classes."""
     rng = np.random.default_rng(seed)
     frame = pandas.DataFrame({f"a{j}": rng.standard_normal(n) for j in range(5)})
     frame["city"] = rng.choice(["Rome", "Oslo", "Bonn"], n)
@@ -82,7 +82,7 @@ def test_a_regression_and_a_folder(path, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_done(options, message, path, tmp_path, capsys):
-    """In one sentence."""
+    """The error is one sentence."""
     command = ["fit", str(path), *QUICK, "--memory", "1", "--model", str(tmp_path / "m"), "--quiet", *options]
     try:
         status = main(command)

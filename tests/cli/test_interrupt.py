@@ -132,7 +132,7 @@ print(np.isfinite(scores).sum(), len(scores), np.nanmax(scores) == model.best_sc
     [("SVCCV", "{}"), ("SVCCV", "{'search': 'local'}"), ("LinearSVCCV", "{'Cs': 300, 'loss': 'hinge'}")],
 )
 def test_searches_end_with_the_best_so_far(name, parameters):
-    """In Python: a warning, the best of what was tried, fitted to the end."""
+    """In Python a search warns, and the best of the tried candidates is fitted to the end."""
     run = Process(SEARCH, name, parameters)
     run.wait_for("best")
     run.interrupt()

@@ -8,7 +8,7 @@ from mercer._compiled.cholesky import factorise, room_for, solve
 
 
 def factor(A, smallest=1e-12):
-    """U and its inverse diagonal, in an array whose room beyond A is filled with what must not be used."""
+    """U and its inverse diagonal, in an array that is filled beyond A with values that must not be used."""
     m = len(A)
     U = np.full(room_for(m), np.nan)
     U[:m, :m] = A

@@ -1,4 +1,4 @@
-"""Machine code is kept between processes where that is possible, and never stands in the way of a fit."""
+"""Machine code is kept between processes where that is possible, and never prevents a fit."""
 
 import ast
 import errno
@@ -90,7 +90,7 @@ class TestReadOnlyInstallation:
 
     @pytest.mark.parametrize("what", ["writable by all", "link", "file"])
     def test_a_directory_that_others_may_have_made(self, installed, tmp_path, what):
-        """Nothing is read from it, since whoever can write to it could have their code run."""
+        """Nothing is read from it, since others who can write to it could have their code run."""
         own = own_directory(tmp_path / "temporary")
         if what == "writable by all":
             own.mkdir()
@@ -267,7 +267,7 @@ class TestSourceStamp:
     """Machine code is not used after any compiled function has changed: functions are compiled into each other."""
 
     def test_covers_every_compiled_function(self):
-        """Whoever imports the decorator or numba's intrinsics is in `_compiled` or is called `_..._loops.py`."""
+        """A module that imports the decorator or numba's intrinsics is in `_compiled` or is named `_..._loops.py`."""
         compiling_modules = {
             path
             for path in PACKAGE.rglob("*.py")

@@ -85,7 +85,7 @@ def test_a_run_without_progress_is_stuck():
 
 
 def test_newtons_step_is_asked_for():
-    """Without its address the run ends where it is needed; with it, the run goes on from there."""
+    """Without the step's address the run ends where the step is needed; with it, the run goes on from there."""
     run = widened(Run(Hinge(), True, size=N))  # nearly separable: many free variables
     ended, _, _, _ = run.drive(newton=0)
     assert ended == NEEDS_NEWTON

@@ -78,13 +78,13 @@ def tested():
 
 @pytest.mark.parametrize("module", LOOP_MODULES)
 def test_each_function_has_a_direct_test(module, tested):
-    """But for those of which is said why not; and that is said of no others."""
+    """Exactly the functions in WITHOUT, which gives the reasons, have none."""
     functions = set(compiled_functions(module))
     missing = {name for name in functions if (module, name) not in tested}
     assert missing == set(WITHOUT.get(module, ()))
 
 
 def test_the_list_has_all_functions():
-    """The decorator makes what is looked for here, and the exceptions are of modules that exist."""
+    """The search finds the functions that the decorator makes, and the modules in WITHOUT exist."""
     assert len([name for module in LOOP_MODULES for name in compiled_functions(module)]) > 100
     assert set(WITHOUT) <= set(LOOP_MODULES)

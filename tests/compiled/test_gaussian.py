@@ -1,4 +1,4 @@
-"""Gaussian values that never were sums in memory are those of the formula, and the same wherever they stand."""
+"""Gaussian values computed without sums in memory are those of the formula, and the same at every position."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_a_value_does_not_depend_on_its_place(term, dtype):
 @both_dtypes
 @pytest.mark.parametrize("compute", [dense_block, by_passes])
 def test_lines_that_are_longer_end_with_the_samples(term, dtype, compute):
-    """As those of a part of a matrix, whose columns belong to panels before it."""
+    """Lines of a part of a matrix are longer: the columns beyond the samples are not written."""
     rng = np.random.default_rng(5)
     A, B = rng.normal(size=(8, 3)).astype(dtype), rng.normal(size=(lanes(np.dtype(dtype)) + 2, 3)).astype(dtype)
     out = np.full((8, 100), np.nan, dtype)
@@ -124,7 +124,7 @@ def test_lines_that_are_longer_end_with_the_samples(term, dtype, compute):
 @both_terms
 @both_dtypes
 def test_nothing_else_is_written(term, dtype):
-    """Parts of a larger matrix are filled and what surrounds them stays, also where columns are apart in memory."""
+    """Parts of a larger matrix are filled; all around them stays, also where columns are apart in memory."""
     rng = np.random.default_rng(4)
     for m, n, d in SIZES:
         A, B = (rng.normal(size=(size, d)).astype(dtype) for size in (m, n))

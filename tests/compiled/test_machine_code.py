@@ -77,7 +77,7 @@ class TestChoice:
         assert choose(folder, ["x86-64-v2", "x86-64-v3"], "none") is None
 
     def test_code_of_other_versions(self, folder):
-        """Of other loops, another numba, llvmlite or Python: it is not used."""
+        """Code of other loops, or of another numba, llvmlite or Python, is not used."""
         for path in folder.glob("*.index"):
             _, places = marshal.loads(path.read_bytes())
             path.write_bytes(marshal.dumps(("others", places)))

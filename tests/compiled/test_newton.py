@@ -70,14 +70,14 @@ def test_a_call_by_address(dtype, score_dtype):
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.2, 1.0])
 @pytest.mark.parametrize("first", GROUPS.values(), ids=list(GROUPS))
 def test_bounds_on_the_way(first, width):
-    """Members that come to a bound stay there exactly; what is said to be gained is."""
+    """Members that come to a bound stay there exactly; the reported gain is the true one."""
     K, linear, beta = quadratic(seed=1)
     beta = np.clip(beta, -0.01, 0.01)
     said, gained, after, score = step(K, linear, beta, width, first)
     assert np.all(np.abs(after) <= width) and said == pytest.approx(gained, rel=1e-6) and gained > 0
     assert np.any(np.abs(after) == width) or width == 1.0
     np.testing.assert_allclose(after[:first].sum(), beta[:first].sum(), atol=1e-14)
-    # those that are still free have one level in each group, unless more bounds were met than a step may meet
+    # members that are still free have one level in each group, unless more bounds were met than a step may meet
     for part in (slice(0, first), slice(first, None)):
         free = score[part][np.abs(after[part]) < width]
         assert len(free) < 2 or np.ptp(free) <= 1e-5

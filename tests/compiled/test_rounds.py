@@ -1,4 +1,4 @@
-"""The block of a working set is what the stored rows say, and its solution moves as it reports."""
+"""The block of a working set agrees with the stored rows, and its solution changes β as it reports."""
 
 import numpy as np
 import pytest

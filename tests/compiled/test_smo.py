@@ -92,7 +92,7 @@ class TestDegenerateBlocks:
         np.testing.assert_array_equal(beta, best)
 
     def test_one_member(self, dtype):
-        """A sum leaves a single variable no choice; its violation is none."""
+        """A sum leaves a single variable no choice: there is no violation."""
         qp = Hinge().box_qp(np.ones(1), np.ones(1), True)
         beta, steps, found, unbounded = descend(np.ones((1, 1)), qp, np.zeros(1), 1e-3, dtype)
         assert (beta.tolist(), steps, unbounded) == ([0.0], 0, False) and found <= 0
@@ -125,7 +125,7 @@ class TestDegenerateBlocks:
         assert steps <= 1000 and np.all(np.abs(beta) <= 2.0)
 
     def test_indefinite(self, dtype):
-        """A matrix that is no kernel's leads to bounds, not to a loop."""
+        """An indefinite matrix leads to bounds, not to an endless loop."""
         rng = np.random.default_rng(0)
         A = rng.normal(size=(20, 20))
         qp = NuHinge(0.4).box_qp(np.tile([1.0, -1.0], 10), np.ones(20), True)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not spin_pool.CAN_SPIN, reason="workers spin on 
 
 
 def workers(n_threads):
-    """Share loops of any length among so many threads, on any machine with up to three workers."""
+    """Share loops of any length among this many threads, on any machine with up to three workers."""
     return spin_pool.spinning_workers(n_threads, shared_from=0, part_from=1, n_cores=4)
 
 
@@ -68,7 +68,7 @@ def test_rows_of_new_members(dtype, block_dtype):
 
 
 def comes_true(condition, seconds=60.0):
-    """Whether the condition holds before so many seconds are over, which a busy machine may need."""
+    """Whether the condition comes true within this many seconds; a busy machine may need them."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

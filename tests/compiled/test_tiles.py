@@ -60,7 +60,7 @@ def panels_of(B):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("term", TERMS)
 def test_dense_sums_of_any_size(term, dtype):
-    """Odd numbers of rows, columns and features; what surrounds the result stays as it was."""
+    """Odd numbers of rows, columns and features; values around the result stay as they were."""
     rng = np.random.default_rng(0)
     for m, n, d in [(1, 1, 1), (5, 15, 3), (6, 16, 8), (7, 17, 1), (13, 33, 5), (49, 100, 31), (97, 257, 2)]:
         A, B = nonnegative(rng, (m, d), dtype, 0.8), nonnegative(rng, (n, d), dtype, 0.8)
@@ -119,7 +119,7 @@ def test_sparse_sums_of_any_size(term, dtype):
     ids=str,
 )
 def test_sparse_products(kernel, dtype):
-    """Σ_j k(a_i, b_j) w_j without the block is what it is with it, and of a row the same in any batch."""
+    """Σ_j k(a_i, b_j) w_j is the same with and without the block, and for a row in any batch."""
     rng = np.random.default_rng(5)
     for m, n, d in [(1, 1, 1), (5, 15, 3), (31, 127, 8), (33, 129, 20), (70, 300, 5)]:
         A, B = nonnegative(rng, (m, d), dtype, 0.3), nonnegative(rng, (n, d), dtype, 0.3)

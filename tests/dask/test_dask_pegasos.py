@@ -100,7 +100,7 @@ def test_sparse_parts(client):
     ],
 )
 def test_what_is_not_available(client, parameters, message):
-    """Instead of another run than was asked for."""
+    """It is an error, instead of another run than the requested one."""
     X, y, _ = samples(60)
     with pytest.raises(InvalidInputError, match=message):
         mercer_dask.PegasosClassifier(**parameters, client=client).fit(da.from_array(X), da.from_array(y))

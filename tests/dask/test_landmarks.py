@@ -162,7 +162,7 @@ def test_the_time_limit(client):
 
 
 def test_what_is_refused(client):
-    """Exact kernel ridge regression, what needs the rows in one place, and NaN, which is named by part and row."""
+    """Exact kernel ridge regression, methods that need all rows in one place, and NaN, named by part and row."""
     X, y, weight = samples()
     dX, dy = parts(X, y)
     exact = "landmarks=None asks for the exact machine, which is not available for rows on several computers. Use"

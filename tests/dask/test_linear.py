@@ -161,7 +161,7 @@ def bad(X, y):
     dX, dy = da.from_array(X, **chunks), da.from_array(y, chunks=100)
     yield da.from_array(with_nan, **chunks), dy, None, r"X contains nan in part 2, row 50, column 1"
     yield dX, da.zeros(300, chunks=100, dtype=int), None, "contains only one class: .*0"
-    yield dX, da.from_array(y[:200], chunks=100), None, "X has 300 rows, but y has 200: give as many"
+    yield dX, da.from_array(y[:200], chunks=100), None, "X has 300 rows, but y has 200: give equal numbers"
     yield dX, dd.from_pandas(pd.Series(y), npartitions=2), None, "X has 3 parts, but y has 2"
     yield X, y, None, "X is of the type ndarray: give a dask array of rows"
     yield dX, y, None, "y is of the type ndarray"
@@ -177,7 +177,7 @@ def bad(X, y):
 
 @pytest.mark.parametrize("case", range(12))
 def test_bad_input_is_named(client, case):
-    """What was found, where, and what is allowed."""
+    """The error says what was found, where, and what is allowed."""
     X, y, _ = samples(300, 3)
     dX, dy, weight, message = list(bad(X, y))[case]
     with pytest.raises(InvalidInputError, match=message):
@@ -194,7 +194,7 @@ def test_bad_input_is_named(client, case):
     ],
 )
 def test_parameters_that_are_not_available(client, parameters, message):
-    """Instead of another problem than was asked for."""
+    """They are an error, instead of another problem than the requested one."""
     X, y, _ = samples(60, 3)
     with pytest.raises(InvalidInputError, match=message):
         mercer_dask.LinearSVC(**({"client": client} | parameters)).fit(da.from_array(X), da.from_array(y))

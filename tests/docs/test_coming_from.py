@@ -42,7 +42,7 @@ def resolve(path):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.stem != "index"], ids=lambda page: page.stem)
 def test_every_name_and_parameter_exists(page):
-    """What stands in the column of mercer is a public name, with parameters that it takes, or a command."""
+    """Every entry in the column of mercer is a public name, with parameters that it takes, or a command."""
     found = list(cells(page))
     assert len(found) >= 15
     for code in found:

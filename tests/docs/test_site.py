@@ -1,4 +1,4 @@
-"""What the documentation site adds to Sphinx, and the tables that are written by a script."""
+"""The extensions of the documentation site to Sphinx, and the tables that are written by a script."""
 
 import importlib.util
 import json

@@ -134,7 +134,7 @@ class TestSamples:
             assert not hasattr(clone(estimator), attribute)
 
     def test_objects(self):
-        """Objects are not looked at, but counted."""
+        """Objects are counted, but not examined."""
         kernel = CallableKernel(lambda X, Z: np.array([[float(x == z) for z in Z] for x in X]))
         expected = "Found array with 0 sample(s) while a minimum of 1 is required by SVC."
         assert message_of(InvalidInputError, lambda: SVC(kernel=kernel).fit([], [])) == expected
@@ -183,7 +183,7 @@ class TestTargets:
             SVC().fit(X, X[:, 0])
 
     def test_labels_of_several_types(self):
-        """Names beside None are told by their types."""
+        """Names beside None are an error that lists their types."""
         X, _ = sample()
         with pytest.raises(InvalidInputError, match="cannot be compared: their types are NoneType, str"):
             SVC().fit(X, np.array(["spam", None] * 30, dtype=object))

@@ -50,7 +50,7 @@ PARAMETERS = {
     "SVCCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
     "SVRCV": {"Cs": [1.0, 10.0], "gammas": [0.1], "cv": 3},
 }
-# a parameter, and two values of it, of those that have none that all have
+# a parameter to search and two values of it, for estimators without the usual parameters
 TOLERANCES = {"tol": [1e-3, 1e-2]}
 GRIDS = {
     "GaussianProcessRegressor": {"alpha": [0.1, 1.0]},
@@ -99,7 +99,7 @@ def samples(name):
 
 
 def outcome(model, X):
-    """What the model says of samples, as numbers."""
+    """The output of a model for samples, as numbers."""
     for method in ("decision_function", "transform", "predict"):
         if hasattr(model, method):
             return np.asarray(getattr(model, method)(X), dtype=np.float64)

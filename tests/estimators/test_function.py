@@ -217,7 +217,7 @@ def test_precomputed(model, y):
 
 @pytest.mark.parametrize("model", [SVC(), KernelRidge(), GaussianProcessRegressor(), Perceptron()], ids=named)
 def test_before_fit(model):
-    """There is none."""
+    """Before fit there is no function."""
     assert not hasattr(model, "function_")
 
 

@@ -396,7 +396,7 @@ class TestBadInput:
         ids=named,
     )
     def test_messages(self, params, message):
-        """What was found and what is allowed."""
+        """Errors say what was found and what is allowed."""
         with pytest.raises(ValueError) as error:
             GaussianProcessRegressor(**params).fit(X, Y)
         assert message in str(error.value)

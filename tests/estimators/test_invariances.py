@@ -75,7 +75,7 @@ def test_shifted_targets(estimator):
 
 @every_estimator
 def test_weights_are_repetitions(estimator):
-    """A whole number as a weight means so many equal rows, and 0 means none."""
+    """A whole number as a weight means this many equal rows, and 0 means none."""
     X, y = sample()
     weight = np.random.default_rng(2).integers(0, 4, len(y))
     weighted, repeated = fit(estimator, X, y, weight), fit(estimator, X.repeat(weight, axis=0), y.repeat(weight))

@@ -130,7 +130,7 @@ def test_more_classes():
 
 
 def test_refused():
-    """What cannot be is named before the fit."""
+    """Parameters and targets that cannot be used are named before the fit."""
     for parameters, message in (
         ({"class_weight": "balanced"}, "the squared loss has no classes: use sample_weight"),
         ({"loss": "l1"}, "loss='l1' is not known"),

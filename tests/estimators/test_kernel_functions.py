@@ -54,7 +54,7 @@ SQUARED = Polynomial(degree=2, gamma=1.0, coef0=1.0)
 
 class TestFunctionsOfTwoSamples:
     def test_the_message(self):
-        """What was found, what is allowed, and the next step, in one error."""
+        """One error says what was found, what is allowed, and the next step."""
         with pytest.raises(ValueError) as error:
             SVC(kernel=squared).fit(X, y)
         assert isinstance(error.value, InvalidInputError)

@@ -243,7 +243,7 @@ class TestInput:
         assert model.predict(["blouse"])[0] > model.predict(["bee"])[0]
 
     def test_pickle_is_not_larger_after_predicting(self):
-        """What prediction prepares is not written down."""
+        """Data that prediction prepares are not stored."""
         X, y = sample()
         model = KernelRidge(kernel="rbf").fit(X, y)
         before = len(pickle.dumps(model))
@@ -343,7 +343,7 @@ class TestBadInput:
         ids=named,
     )
     def test_parameters(self, params, words):
-        """What cannot be used is named, with what is allowed."""
+        """Parameters that cannot be used are named, with the allowed values."""
         X, y = sample()
         with pytest.raises(ValueError, match=words):
             KernelRidge(**params).fit(X, y)

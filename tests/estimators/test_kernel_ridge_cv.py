@@ -128,7 +128,7 @@ class TestLeaveOneOut:
         np.testing.assert_allclose(some.predict(X), part.predict(X))
 
     def test_model_is_that_of_kernel_ridge(self):
-        """What is chosen is then fitted to float64's accuracy."""
+        """The chosen model is then fitted to float64's accuracy."""
         X, Y = sample(300, targets=2)
         model = KernelRidgeCV(ALPHAS, kernel="rbf", alpha_per_target=True, fit_intercept=True).fit(X, Y)
         same = KernelRidge(model.alpha_, kernel="rbf", fit_intercept=True).fit(X, Y)
@@ -234,7 +234,7 @@ class TestBadInput:
         ids=named,
     )
     def test_parameters(self, params, words):
-        """What cannot be used is named."""
+        """Parameters that cannot be used are named."""
         X, y = sample()
         with pytest.raises(ValueError, match=words):
             KernelRidgeCV(**params).fit(X, y)

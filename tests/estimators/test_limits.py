@@ -326,7 +326,7 @@ class TestInterrupts:
 
 
 class Recorder:
-    """Writes down what is called, and stops the fit after so many rounds."""
+    """Records the calls, and stops the fit after this many rounds."""
 
     def __init__(self, stop_after=None, at_round=lambda: None):
         self.calls, self.rounds = [], 0

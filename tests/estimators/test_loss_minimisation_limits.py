@@ -1,4 +1,4 @@
-"""What loss minimisation says where rounding limits it, and which fit a prediction belongs to."""
+"""The messages of loss minimisation where rounding limits it, and which fit a prediction belongs to."""
 
 import warnings
 

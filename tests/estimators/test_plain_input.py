@@ -1,4 +1,4 @@
-"""What is checked once, or not at all, because it is plain, gives the same models, attributes and errors."""
+"""Plain input, which is checked once or not at all, gives the same models, attributes and errors."""
 
 import numpy as np
 import pandas as pd
@@ -49,7 +49,7 @@ def values(model, Z=X):
     ids=["F", "list", "pd", "view"],
 )
 def test_every_form_gives_the_same_model(estimator, form):
-    """Arrays that are taken as they are, and those that scikit-learn looks at."""
+    """Arrays that are taken as they are, and arrays that scikit-learn checks."""
     plain = values(estimator.fit(X, Y))
     np.testing.assert_array_equal(values(estimator.fit(form(X), Y), form(X)), plain)
     assert estimator.n_features_in_ == 3
@@ -99,7 +99,7 @@ def test_kernels_take_64_bit_indices():
 
 
 def test_names_of_features():
-    """Those of an earlier fit are forgotten, and missed where they are expected."""
+    """Names of an earlier fit are forgotten; samples without the expected names are a warning."""
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = SVC().fit(frame, Y)
     assert model.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -149,7 +149,7 @@ def test_two_classes(dtype):
 
 
 def test_parameters_are_validated_once():
-    """Plain values that were found valid are not looked at again; others, and wrong ones, always."""
+    """Plain values that were found valid are not checked again; new and wrong values are always checked."""
     seen = []
 
     class Validated(BaseEstimator):

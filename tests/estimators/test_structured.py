@@ -172,7 +172,7 @@ class Unison(Kernel):
 
 
 def test_a_domain_of_ones_own():
-    """Whoever writes a kernel may compare what no kernel of ours does."""
+    """A user's kernel may compare objects that no kernel of mercer compares."""
     tunes = [("c", "d"), ("e",), ("c", "d"), ("e",)]
     machine = SVC(kernel=Unison()).fit(tunes, [0, 1, 0, 1])
     assert machine.predict([("e",), ("c", "d")]).tolist() == [1, 0]
@@ -183,7 +183,7 @@ class TestBadInput:
     """Wrong samples are an error at fit and at predict, in one sentence."""
 
     def test_a_single_string(self):
-        """Not a list of its characters."""
+        """A string is not taken for a list of its characters."""
         with pytest.raises(
             InvalidInputError, match=r"Spectrum\(k=2\) compares strings, but was given the string 'ACGT'"
         ):
@@ -201,7 +201,7 @@ class TestBadInput:
             SVC(kernel=kernel).fit(X, y)
 
     def test_an_expression_that_mixes(self):
-        """What cannot be a kernel is said before the samples are looked at."""
+        """An expression that cannot be a kernel is refused before the samples are examined."""
         with pytest.raises(
             InvalidInputError, match=r"Cannot read the kernel 'spectrum\(3\) \+ rbf' .* no sample is both"
         ):

@@ -1,4 +1,4 @@
-"""What `explain` returns: its parts, text and pictures."""
+"""The result of `explain`: its parts, text and pictures."""
 
 from dataclasses import FrozenInstanceError
 

@@ -278,7 +278,7 @@ def test_pictures():
 
 
 def test_unusable():
-    """What cannot be answered is refused with a reason."""
+    """Questions that cannot be answered are refused with a reason."""
     X, y = sample()
     model = SVC().fit(X, y)
     for other in (KernelCentroid(), LinearSVC()):

@@ -222,7 +222,7 @@ def test_pipeline():
 
 
 def test_unusable():
-    """What cannot be answered is refused with a reason."""
+    """Questions that cannot be answered are refused with a reason."""
     model = SVC(kernel=Subsequence(2)).fit(STRINGS, LABELS)
     with pytest.raises(InvalidInputError, match=r"Subsequence\(k=2.*\) does not count parts"):
         contributions(model, NEW)

@@ -249,7 +249,7 @@ def test_text():
 
 
 def test_unusable():
-    """What cannot be answered is refused with a reason."""
+    """Questions that cannot be answered are refused with a reason."""
     with pytest.raises(InvalidInputError, match="robustness supports SVC, NuSVC, OneClassSVM, but was given SVR"):
         robustness(SVR().fit(MOONS, SIDES), MOONS)
     with pytest.raises(InvalidInputError, match=r"No bound is known for Matern\("):

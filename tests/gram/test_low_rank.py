@@ -1,4 +1,4 @@
-"""Pivoted Cholesky: K − LL' is what is said of it."""
+"""Pivoted Cholesky: K − LL' has the properties that are reported."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def operator(kernel, n=300, d=3, seed=0):
 @pytest.mark.parametrize("rank", [1, 40, 100, 300])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_the_rest(rank, scaled):
-    """What is left is positive semidefinite, zero at the pivots, and has the trace that is reported."""
+    """The residual is positive semidefinite, zero at the pivots, and has the trace that is reported."""
     gram, K = operator(Gaussian(0.3))
     scale = np.random.default_rng(1).uniform(0.5, 2.0, 300) if scaled else None
     if scaled:

@@ -29,7 +29,7 @@ def test_auto_is_a_share_of_the_smallest_account():
 
 
 def test_this_machine_has_an_account():
-    """What is available is positive, and auto is within it or the least."""
+    """The available memory is positive, and auto is at least the smallest budget."""
     memory._available.cache_clear()
     limits = memory._limits()
     assert limits and min(limits) > 0

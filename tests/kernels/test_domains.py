@@ -105,7 +105,7 @@ def test_strings_are_no_vectors(kernel):
 
 
 def test_sums_of_domains():
-    """Whatever does not look at samples goes with everything; what looks at different things does not go together."""
+    """Kernels that do not examine samples combine with all others; kernels on different kinds of samples do not."""
     strings = Spectrum(2)
     assert (strings + 1).domain == (strings * Constant(2.0) + White()).domain == Normalized(strings).domain == "strings"
     assert (strings + CallableKernel(np.dot)).domain == "strings"
@@ -163,7 +163,7 @@ def test_bad_records(samples, message):
 
 
 def test_every_domain_has_words():
-    """For messages; and no domain takes what is missing for a sample."""
+    """Every domain has words for messages, and none takes a missing value for a sample."""
     for name, domain in DOMAINS.items():
         assert noun_of(name) == domain.noun and domain.example
     assert noun_of("melodies") == "melodies"

@@ -142,7 +142,7 @@ def test_the_norm_is_that_of_the_features():
 
 
 def test_equal_points_are_taken_together():
-    """Whatever stores them: dense and sparse rows, -0.0, sets, lists, arrays, records."""
+    """Equal points are one in any storage: dense and sparse rows, -0.0, sets, lists, arrays, records."""
     dense = RKHSFunction(k.Linear(), [[0.0, 1.0], [2.0, 0.0]], [1.0, 1.0])
     sparse = RKHSFunction(k.Linear(), sp.csr_array([[2.0, 0.0], [-0.0, 1.0]]), [3.0, -1.0])
     both = dense + sparse

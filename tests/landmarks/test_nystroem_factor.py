@@ -106,7 +106,7 @@ def test_a_bound_from_some_rows_holds_and_is_near(seed):
 
 
 def test_an_estimate_between_rounds_is_near():
-    """Below so many rows the estimate is the value; more rows are estimated without bias."""
+    """For few rows the estimate is the exact value; for more rows it is an estimate without bias."""
     factor, beta, expected = lossy()
     assert lost_about(factor, beta, factor.L.T @ beta) == pytest.approx(expected, rel=1e-9)
     factor, beta, expected = lossy(4000)

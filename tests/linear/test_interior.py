@@ -275,7 +275,7 @@ class TestLimits:
         assert solution.certificate.valid and np.isfinite(solution.certificate.relative_gap)
 
     def test_whoever_watches_may_end_it(self):
-        """The watcher sees the gap fall and is obeyed."""
+        """A watcher sees the gap fall, and the run ends when it asks for that."""
         seen = []
         solution = run(self.problem(), clock=Clock(progress=lambda point: seen.append(point) or len(seen) == 4))
         assert len(seen) == 4 and solution.status is Status.INTERRUPTED

@@ -41,7 +41,7 @@ def centred(split, mu=0.1, seed=0):
 
 
 def residuals(split, t, l1, ridge, beta, zd, zu):
-    """What is left of the conditions of each part."""
+    """The residuals of the conditions of each part."""
     s = t - ridge * beta
     return np.array([s - l1 + zd[0] - zu[0], -s - l1 + zd[1] - zu[1]]) if split else (s + zd[0] - zu[0])[None]
 

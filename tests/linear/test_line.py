@@ -18,7 +18,7 @@ def along(problem, w, step, s):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("loss", SMOOTH, ids=named)
 def test_it_is_the_lowest(loss, shape):
-    """That of scipy, for short and long steps in a direction in which the objective falls."""
+    """The point is that of scipy, for short and long steps in a direction in which the objective falls."""
     rng = np.random.default_rng(0)
     for C, length in ((0.01, 1.0), (1.0, 1e-3), (100.0, 10.0)):
         problem = make(shape, loss, C, 1.0)

@@ -83,7 +83,7 @@ class TestHandingOn:
         assert len(solution.trace) > len(alone.trace)
 
     def test_a_trial_that_succeeds(self):
-        """Its runs are one run to those who look."""
+        """The trial converges within twice its passes."""
         task = problem(200, 100, density=0.2, C=0.01)
         solution = linear_plan.solve_linear("auto", task, LinearOptions(tol=1e-8), Clock())
         assert solution.status is Status.CONVERGED
@@ -98,7 +98,7 @@ class TestHandingOn:
         assert solution.status is Status.MAX_ITER and solution.n_iter == max_iter
 
     def test_a_solver_that_stalls(self):
-        """What rounding stops is handed on."""
+        """A problem whose solver is stopped by rounding is handed to the next solver."""
         solution = linear_plan.solve_linear("auto", problem(200, 10, C=1e8), LinearOptions(), Clock())
         assert [(stage.solver, stage.status) for stage in solution.stages] == [
             ("small", Status.STALLED),

@@ -97,7 +97,7 @@ def text(n=400, d=1500, seed=0):
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=named)
 @pytest.mark.slow
 def test_many_features(loss):
-    """What "auto" chooses for wide sparse rows; few features get a weight, and dense rows give the same value."""
+    """The choice of "auto" for wide sparse rows; few features get a weight, and dense rows give the same value."""
     X, y = text()
     values = []
     for stored in (X, X.toarray(), X.astype(np.float32)):

@@ -246,7 +246,7 @@ def test_publish():
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if not isinstance(loss, HardMargin)], ids=named)
 def test_constants(loss):
-    """lipschitz and smoothness are the largest slope and the largest change of slope; a constant of inf is none."""
+    """lipschitz and smoothness are the largest slope and the largest change of slope; inf if there is no largest."""
     step = 1e-3
     target = 1.0 if loss in CLASSIFICATION else 0.0
     # multiples of ε and of 1 are points of the grid, so that kinks are, too

@@ -72,7 +72,7 @@ def test_all_slips_are_tested():
 
 
 def test_the_tests_exist():
-    """Those that the page names are those that there are."""
+    """The page names exactly the tests that exist."""
     assert set(named_tests()) == defined_tests()
 
 

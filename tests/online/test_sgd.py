@@ -190,7 +190,7 @@ class TestSteps:
         "make", [linear_run, lambda *given: kernel_run(Gaussian(0.5), *given)], ids=["w", "kernel"]
     )
     def test_a_run_that_is_shown_goes_on(self, make):
-        """What was frozen stays as it was, and the run goes on as if nobody had looked."""
+        """A frozen model stays as it was, and the run goes on as if no model had been taken."""
         X, y, rng = samples()
         order = rng.integers(0, len(y), 400)
         run, whole = make(X, y, Rule(0.1, bias=1.0), order[:150]), make(X, y, Rule(0.1, bias=1.0), order)

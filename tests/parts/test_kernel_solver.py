@@ -220,7 +220,7 @@ def test_messages_carry_each_sample_once():
 
 
 def test_the_functions_of_parts_can_be_sent():
-    """What travels to other computers is picklable, and so is a part with its state."""
+    """All that is sent to other computers is picklable, and so is a part with its state."""
     X, y, weight = samples(Hinge(), n=60)
     parts = cut(X, y, weight, [30])
     solve(parts)

@@ -53,7 +53,7 @@ def test_rows_beyond_the_budget_are_read_again_and_ahead():
 
 
 def test_state_stays_with_the_part():
-    """What a function puts there, the next one finds; a copy by pickle has it, too."""
+    """A function finds the state that an earlier one has set; a copy by pickle has it, too."""
     X, y, weight = samples(20, 2)
     parts = cut(X, y, weight, 2)
 

@@ -145,7 +145,7 @@ class TestReduction:
     @pytest.mark.parametrize("wide", [False, True])
     @pytest.mark.parametrize("shift", [0.0, 1e-9, -0.5])
     def test_definite_or_not(self, wide, shift):
-        """A matrix that is semidefinite but for rounding is repaired, one that is not is found out and solved."""
+        """A matrix that is semidefinite up to rounding is repaired; any other is detected, and solved."""
         rng = np.random.default_rng(0)
         L, R = rng.normal(size=(90, 30)), rng.normal(size=(90, 2))
         K = L @ L.T + shift * np.eye(90)

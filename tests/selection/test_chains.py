@@ -78,7 +78,7 @@ def test_every_setting_of_a_chain_is_solved():
 
 
 def test_a_time_limit_changes_no_value():
-    """With a limit the clock is looked at more often; what is solved in time is the same."""
+    """With a limit the clock is read more often; problems that are solved in time have the same values."""
     X, y = make_regression(150, 3, noise=10.0, random_state=1)
     search = SVRCV(Cs=[1.0, 100.0], epsilons=[0.5], gammas=[0.3], tol=TOL, precision="float64", refit=False)
     whole, limited = (clone(search).set_params(time_limit=limit).fit(X, y) for limit in (None, 600.0))
@@ -91,7 +91,7 @@ def test_a_time_limit_changes_no_value():
     [(np.inf, 30, 9.0, 30), (1e9, 1, 0.01, 2), (1e9, 16, 0.01, 30), (2.0, 12, 0.1, 2), (0.1, 12, 0.1, 1)],
 )
 def test_rounds_between_two_looks_at_the_clock(left, rounds, seconds, expected):
-    """All without a limit; with one twice as many as before at most, and a tenth of the time that is left."""
+    """All rounds without a limit; with one at most twice as many as before, and a tenth of the remaining time."""
     run = chains._Run.__new__(chains._Run)
     run.clock = SteppedClock(left)
     assert run._rounds_in_time(rounds, seconds, 30) == expected

@@ -114,7 +114,7 @@ def test_overfitting_is_seen():
 
 @pytest.mark.parametrize("kind", ["pipeline", "search in a pipeline", "pipeline in a search"])
 def test_pipelines(kind):
-    """What stands before the machine is fitted in each fold, and the diagnosis sees what the machine sees."""
+    """The steps before the machine are fitted in each fold, and the diagnosis sees the samples as the machine does."""
     X, y = sample()
     X = X * [1, 1, 1, 1, 1e4]
     grid = {"C": [1.0, 10.0]}
@@ -179,7 +179,7 @@ def test_time_limit():
 
 
 def test_unusable():
-    """What cannot be answered is refused with a reason."""
+    """Questions that cannot be answered are refused with a reason."""
     X, y = sample()
     with pytest.raises(InvalidInputError, match="cv gives 1 fold: a spread needs at least two"):
         evaluate(SVC(), X, y, cv=[(np.arange(60), np.arange(60, 120))])

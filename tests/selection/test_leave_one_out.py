@@ -215,7 +215,7 @@ def test_time_limit():
 
 
 def test_unusable():
-    """What cannot be answered is refused with a reason."""
+    """Questions that cannot be answered are refused with a reason."""
     X, y = sample()
     with pytest.raises(InvalidInputError, match=r"leave_one_out supports SVC and SVR, but was given NuSVC"):
         leave_one_out(NuSVC(nu=0.1).fit(X, y), X, y)

@@ -137,7 +137,7 @@ def test_labels_of_rejected_samples(classes, label, expected):
     ids=["no probabilities", "shape", "negative", "nan", "label", "negative limit"],
 )
 def test_bad_input(parameters, message):
-    """What is wrong, and what is allowed."""
+    """Errors say what is wrong and what is allowed."""
     with pytest.raises(ValueError, match=message):
         RejectOption(**{"estimator": KernelLogisticRegression(), **parameters}).fit(X, y)
 

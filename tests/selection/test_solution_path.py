@@ -160,7 +160,7 @@ def test_time_limit():
 
 
 def test_unusable():
-    """What has no path in C is refused with a reason."""
+    """Models without a path in C are refused with a reason."""
     X, y = sample()
     with pytest.raises(InvalidInputError, match="LinearSVC with loss='squared_hinge' was given"):
         solution_path(LinearSVC(), X, y)

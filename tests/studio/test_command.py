@@ -93,7 +93,7 @@ def test_a_missing_table_is_said_so(tmp_path, capsys):
 
 @pytest.mark.parametrize("port", ["x", "-1", "70000"])
 def test_ports_that_are_none(port, capsys):
-    """A port that is not one is refused by the parser."""
+    """An invalid port is refused by the parser."""
     with pytest.raises(SystemExit):
         main(["studio", "--port", port])
     assert "--port" in capsys.readouterr().err

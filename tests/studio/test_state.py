@@ -20,7 +20,7 @@ def test_a_state_survives_json(preset):
 
 
 def test_an_empty_object_is_the_default_state():
-    """What a state leaves out has its default."""
+    """Fields that a state leaves out have their defaults."""
     assert parse_state({}) == State()
 
 

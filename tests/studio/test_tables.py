@@ -1,4 +1,4 @@
-"""Tables of one's own: rows on the plane, fits as `mercer fit`, and files that mean harm."""
+"""Tables of the user: rows on the plane, fits as `mercer fit`, and malicious files."""
 
 import base64
 import gzip

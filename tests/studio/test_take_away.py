@@ -1,4 +1,4 @@
-"""What one takes away: code that runs, model files that load, a page that moves without a server, the widget."""
+"""Exports: code that runs, model files that load, a page with a slider that needs no server; and the widget."""
 
 import base64
 import io

@@ -49,7 +49,7 @@ def test_the_same_as_one_by_one(loss, n_threads):
 @pytest.mark.parametrize("n_threads", [1, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, "csr"])
 def test_the_same_on_joined_matrices(loss, n_threads, dtype):
-    """Of float32 matrices what a float64 certificate confirms, whatever the samples are stored in."""
+    """Float32 matrices give solutions that a float64 certificate confirms, whatever the samples are stored in."""
     X, members, factor = blobs(n=500)
     samples = sp.csr_array(X) if dtype == "csr" else X.astype(dtype)
     data, options = Data(Gaussian(0.1), samples, len(X)), Options(tol=1e-3, n_threads=n_threads)
@@ -173,13 +173,13 @@ def test_what_does_not_end_here_is_left_to_others():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_not_for_everything(loss, options, reason):
-    """What the compiled run cannot do is not given to it."""
+    """Problems that the compiled run cannot solve are not given to it."""
     X, members, _ = blobs()
     assert planned(Data(Gaussian(0.1), X, len(X)), members, loss, options) != "one matrix", reason
 
 
 def test_joined_matrices_are_not_for_everything():
-    """Not for digits that float32 does not have, nor for more memory than there is."""
+    """They are not used if tol needs more digits than float32 has, or if they need more memory than there is."""
     X, members, _ = blobs(n=1500)
     data = Data(Gaussian(0.1), X, len(X))
     assert planned(data, members, Hinge(), Options()) == "class blocks"

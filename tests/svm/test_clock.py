@@ -5,7 +5,7 @@ from mercer.problems.solution import Status
 
 
 def test_compilation_is_not_counted():
-    """What numba has spent compiling since the clock was made is added to the time that is left."""
+    """Time that numba has spent compiling since the clock was made is added to the remaining time."""
     import numba
 
     from mercer._compiled.compile import seconds_compiling

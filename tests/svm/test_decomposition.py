@@ -88,7 +88,7 @@ def test_costly_rows_that_do_not_fit_are_given_up(rows):
 
 
 def test_cheap_rows_keep_the_smaller_budget():
-    """What may be spent on costly rows is not spent on others."""
+    """The larger budget of costly rows is not spent on cheap ones."""
     X, y = classes()
     _, _, job = run(X, y, Hinge(), Options(budget=500 * N * 4, costly_budget=1 << 30))
     assert job.store.buffer.nbytes <= 500 * N * 4

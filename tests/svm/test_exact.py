@@ -72,7 +72,7 @@ class TestOptimum:
 
     @pytest.mark.parametrize("loss", LOSSES, ids=named)
     def test_certificate_of_screened_rows(self, loss):
-        """What is computed at some rows alone equals the full recomputation, for float32 matrices and rows."""
+        """The certificate from some rows alone equals the full recomputation, for float32 matrices and rows."""
         job = task(loss, n=500, C=1.0)
         for way in ("single", "rows"):
             solution = run(job, way=way)
@@ -228,7 +228,7 @@ class TestEarlyEnd:
     @pytest.mark.parametrize("way", WAYS)
     @pytest.mark.parametrize("max_iter", [0, 1, 37])
     def test_max_iter(self, way, max_iter):
-        """That many steps at most, and a certificate that bounds the distance to the optimum."""
+        """The run takes at most max_iter steps; its certificate bounds the distance to the optimum."""
         for loss in LOSSES:
             job = task(loss)
             solution = run(job, max_iter=max_iter, way=way)

@@ -13,7 +13,7 @@ KINDS = ["gaussian", "general", "line", "wide", "repeated", "constant"]
 
 
 def natural_size(problem, value):
-    """What the objective is compared with: itself, or where it is zero a fraction of what its terms could be."""
+    """The scale of the objective's error: the objective, or if it is zero a fraction of the size of its terms."""
     total = np.abs(problem.qp.sums).max(initial=0.0)
     return max(abs(value), 1e-8 * np.diag(problem.K).mean() * total**2, 1e-300)
 

@@ -58,7 +58,7 @@ def test_equal_samples_are_found(storage, dtype):
 
 
 def test_codes_that_meet_by_chance_are_looked_at():
-    """With one code for all only rows that are equal bit by bit are."""
+    """With one code for all rows, only rows that are equal bit by bit count as equal."""
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]])
     bits, targets = rows.view(np.uint64).ravel(), np.array([1.0, 1.0, 1.0, 1.0, -1.0]).view(np.uint64)
     ends, none, (inverse, firsts) = 2 * np.arange(6), np.empty(0, np.int64), np.empty((2, 5), np.intp)
@@ -186,7 +186,7 @@ def test_an_interrupted_run_has_all_samples():
 
 
 def test_sharing_begins_with_the_first():
-    """Up to its bound; a total at its bound is at that of each, and rounding leaves nobody beside one."""
+    """The first gets its bound, then the next; if the total is at its bound, each is exactly at its own."""
     inverse, upper = np.array([0, 1, 0, 1, 0, 2]), np.array([0.1, 1.0, 0.2, np.inf, 0.3, 1.0])
     share = np.empty(6)
 

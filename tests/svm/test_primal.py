@@ -139,7 +139,7 @@ def test_limits_leave_a_certified_model():
 
 @pytest.mark.parametrize("size", [1e160, 1e200])
 def test_numbers_that_cannot_be_squared(size):
-    """They get the words that other kernels have for them."""
+    """The error is the same as for other kernels."""
     X, y = classes(500, 5)
     with pytest.raises(ValueError, match="not finite"):
         SVC(kernel="linear").fit(size * X, y)

@@ -28,7 +28,7 @@ def names(diagnosis):
 
 @pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear"), NuSVC(nu=0.1), SklearnSVC()], ids=repr)
 def test_nothing_is_wrong(model):
-    """A good fit to good data has no symptoms, and says what was looked at all the same."""
+    """A good fit to good data has no symptoms, and still says what was examined."""
     X, y = healthy()
     found = diagnose(model.fit(X, y), X, y)
     assert names(found) == []
@@ -140,7 +140,7 @@ class TestOptimism:
         assert HeldOutScores.of_folds(np.array(scores), np.array(training), 0.25).overfits == expected
 
     def test_advice_names_parameters_of_the_model(self):
-        """Those that it has, that its kernel uses, and that no search has chosen."""
+        """Advice names parameters that the model has, that its kernel uses, and that no search has chosen."""
         bad = HeldOutScores.of_folds(np.array([0.6, 0.62, 0.61]), np.full(3, 1.0), 0.5, 0.5)
         start = "The model overfits: it predicts its training samples much better than held-out samples. "
         for machine, advice in (
@@ -269,7 +269,7 @@ class TestOtherInput:
         assert "scales of columns" not in found and found["nearest similarity"].value > 0.5
 
     def test_kernel_function(self):
-        """A function is called with the samples that are looked at."""
+        """A function is called with the examined samples."""
         X, y = healthy()
         found = diagnose(SVC(kernel=lambda A, B: A @ B.T + 1.0).fit(X, y), X, y)
         assert found["nearest similarity"].value > 0.5

@@ -1,4 +1,4 @@
-"""What can be asked of a fitted model has an answer, or an error that says what to do: for every estimator."""
+"""Every question to a fitted model has an answer, or an error that says what to do: for every estimator."""
 
 import numpy as np
 import pytest

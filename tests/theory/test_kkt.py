@@ -157,7 +157,7 @@ class TestErrors:
             kkt_report(SVC().fit(X, y), X[1:], y[1:])
 
     def test_another_estimator(self):
-        """It is said which are known."""
+        """An object that is no estimator is refused."""
         with pytest.raises(InvalidInputError, match="but was given dict"):
             kkt_report({}, [[0.0]], [0])
 

@@ -190,7 +190,7 @@ def test_scaling_the_samples(scale):
 
 @pytest.mark.parametrize("kind", ["csr", "frame", "list", "float32"])
 def test_input_formats(kind):
-    """What fit takes, margins takes."""
+    """margins takes the same formats as fit."""
     X, y = three_classes()
     given = {"csr": sp.csr_array, "frame": pd.DataFrame, "list": np.ndarray.tolist, "float32": np.float32}[kind](X)
     model = SVC(kernel="rbf").fit(given, y)

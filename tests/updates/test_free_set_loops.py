@@ -22,7 +22,7 @@ def random_program(rng, l1, ridge, bordered):
 
 
 class State:
-    """What `follow` edits; samples stand at places in another order."""
+    """The arrays that `follow` edits; samples stand at places in another order."""
 
     def __init__(self, K, beta):
         self.place = np.random.default_rng(1).permutation(N)

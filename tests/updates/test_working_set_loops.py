@@ -51,7 +51,7 @@ def test_block_is_copied():
 
 
 def test_stored_columns_are_those_of_the_present_samples():
-    """Whatever comes, leaves, is stored and is forgotten, values are those of the kernel, and freed memory is 0."""
+    """After samples come and leave and columns are stored and forgotten, values are the kernel's; freed memory is 0."""
     rng = np.random.default_rng(1)
     X, kernel = rng.normal(size=(150, 3)), Gaussian(0.5)
     K, index = kernel(X), list(range(60))

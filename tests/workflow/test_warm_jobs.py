@@ -17,7 +17,7 @@ NAME = "KernelCentroid float64"
 
 
 def test_every_estimator_has_jobs_for_dense_and_sparse_samples():
-    """And its example is one: all of them are in the wheel, which ships what the jobs compile."""
+    """Its example is a job, too. A wheel ships the code that the jobs compile."""
     names = list(jobs())
     for estimator in mercer.__all__:
         found = getattr(mercer, estimator)
@@ -29,7 +29,7 @@ def test_every_estimator_has_jobs_for_dense_and_sparse_samples():
 
 
 def test_jobs_run_and_are_listed():
-    """Only those that are asked for, and the loops that any fit may share; the second time everything is there."""
+    """Only requested jobs run, and the loops that any fit may share; the second time nothing is compiled."""
     shown = []
     mercer.warm(NAME)
     again = mercer.warm(NAME, progress=lambda done, total, text: shown.append((done, total, text)))

@@ -1,4 +1,4 @@
-"""What a new process pays before its first fit."""
+"""The time that a new process takes before its first fit."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ class Import:
         return "import mercer"
 
     def track_import(self):
-        """Both import scikit-learn: 1 is as good as it gets."""
+        """Both import scikit-learn: 1 is the best possible value."""
         return share_of_time(
             lambda: new_process("from mercer import SVC"), lambda: new_process("from sklearn.svm import SVC"), turns=3
         )

@@ -1,4 +1,4 @@
-"""Two calls that take turns, so that a change of the machine's speed meets both."""
+"""Time two calls in turns, so that a change of the machine's speed affects both."""
 
 from collections.abc import Callable
 from statistics import median
@@ -19,7 +19,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def share_of_time(mercer: Callable[[], Any], peer: Callable[[], Any], turns: int = 5) -> float:
-    """mercer's median time over the peer's: asv takes less for better. The first call of each is not counted."""
+    """mercer's median time over the peer's: less is better, as in asv. The first call of each is not counted."""
     mercer(), peer()
     pairs = [(seconds(mercer), seconds(peer)) for _ in range(turns)]
     return median(ours for ours, _ in pairs) / median(theirs for _, theirs in pairs)

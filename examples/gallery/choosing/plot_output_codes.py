@@ -2,9 +2,9 @@
 Several classes by codes
 ========================
 
-Binary machines can be put together to several classes in many ways: one class against the rest, all pairs, or random
-code words, of which the closest wins although some machines are wrong. ``OutputCodeSVC`` takes any code; its machines
-share one kernel matrix, and each word has a certificate.
+Binary machines can be combined into a classifier of several classes in many ways: one class against the rest, all
+pairs, or random code words. The closest code word wins, even if some machines are wrong. ``OutputCodeSVC`` takes any
+code; its machines share one kernel matrix, and each word has a certificate.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ From too simple to learnt by heart: the width of a Gaussian kernel
 ==================================================================
 
 γ is one over the squared reach of a sample. A small γ makes all samples alike, a large one makes each resemble only
-itself. Three signs tell where one is, without any new data: the leave-one-out error, the share of support vectors, and
-the similarity of the typical sample to its nearest neighbour.
+itself. Three signs tell whether γ is too small or too large, without any new data: the leave-one-out error, the share
+of support vectors, and the similarity of the typical sample to its nearest neighbour.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Which customers have babies? Baskets as sets
 ============================================
 
-A shop has thousands of items, a basket holds a few of them. Who buys at least one of five items, which nobody knows,
-has a baby. The kernel ``Intersection`` counts the items that two baskets share; it never asks how many items there are,
+A shop has thousands of items, a basket holds a few of them. A customer who buys at least one of five secret items has a
+baby. The kernel ``Intersection`` counts the items that two baskets share; it never asks how many items there are,
 and neither does the theory: the number of customers needed depends on the baskets, not on the catalogue.
 """
 

@@ -2,8 +2,8 @@
 Which letters of the DNA made the decision?
 ===========================================
 
-A kernel that counts substrings makes the decision a sum over substrings: nothing has to be sampled or approximated to
-say which of them made it. ``contributions`` gives the share of each substring, and of each letter.
+A kernel that counts substrings makes the decision a sum over substrings: the effect of each one is known exactly,
+without sampling or approximation. ``contributions`` gives the share of each substring, and of each letter.
 
 The strings below look like bacterial promoters: most positives have a box like TTGACA near position 15 and one like
 TATAAT near position 38, each with a few wrong letters. The machine is not told.

@@ -2,8 +2,8 @@
 Which topic is a text about?
 ============================
 
-The texts are at hand everywhere: what scikit-learn says about its own functions and classes. The topic is the package
-in which each stands, and its name is removed from the text. A linear machine on thousands of words learns from a few
+The texts are scikit-learn's documentation of its own functions and classes. The topic of a text is the package of its
+function or class, whose name is removed from the text. A linear machine on thousands of words learns from a few
 hundred texts, and its weights can be read.
 """
 

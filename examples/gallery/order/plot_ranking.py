@@ -3,7 +3,7 @@ Learning to rank: only pairs of one query count
 ===============================================
 
 Documents are judged for each query anew: a "3" of a hard query may be worse than a "1" of an easy one. ``RankSVC``
-learns from pairs within a group, so that what differs between queries does not disturb it. A regression of the
+learns from pairs within a group, so that differences between queries do not disturb it. A regression of the
 judgements has to explain these differences, too.
 """
 

@@ -2,9 +2,9 @@
 Survival times, some of which are only known in part
 ====================================================
 
-A study ends before all its events have happened: of a censored sample only a lower bound of its time is known.
-``SurvivalSVM`` uses it where it says something, in pairs whose order is known. The share of such pairs that a model
-puts in order is the concordance index.
+A study ends before all its events have happened: for a censored sample, only a lower bound of its time is known.
+``SurvivalSVM`` uses this bound in the pairs whose order is known. The share of such pairs that a model puts in order is
+the concordance index.
 """
 
 import matplotlib.pyplot as plt

@@ -37,9 +37,10 @@ p = model.predict_proba(X_new)[:, 1]
 assert np.array_equal(p > 0.5, model.predict(X_new) == 1)
 
 # %%
-# Left: the predicted probability over the plane, with the true line of 50 % dashed. Middle: the promise and what came
-# of it; squashing the decision value f by a fixed function does not keep it. Right: both as functions of the decision
-# value, with Venn–Abers intervals, which say how well each probability is known.
+# Left: the predicted probability over the plane, with the true line of 50 % dashed. Middle: the share of positive
+# samples against the promised probability; squashing the decision value f by a fixed function does not keep the
+# promise. Right: both as functions of the decision value, with Venn–Abers intervals, which say how well each
+# probability is known.
 
 squashed = 1 / (1 + np.exp(-model.decision_function(X_new)))
 figure, (plane, curve, band) = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")

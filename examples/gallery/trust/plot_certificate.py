@@ -2,9 +2,9 @@
 Two numbers that enclose the optimum
 ====================================
 
-Training a support vector machine is a minimisation with a second face, the dual: a maximisation whose value never
-exceeds the minimum. Whoever has a value of each knows how far the optimum can be. mercer computes both from the data
-and the solution, so that a model stopped early still says what it is worth.
+Training a support vector machine is a minimisation. Its dual is a maximisation whose value never exceeds the minimum,
+so one value of each bounds the distance to the optimum. mercer computes both from the data and the solution: a model
+stopped early still says how good it is.
 """
 
 import warnings

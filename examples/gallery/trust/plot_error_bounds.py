@@ -2,9 +2,9 @@
 Why many features do no harm: bounds by margin and by dimension
 ===============================================================
 
-Theory promises an error on new samples from what is known of the training samples. Two promises are compared. The first
-counts the dimensions of the space; the second asks only for the ratio of the margin to the length of the samples. With
-many features the first says nothing, and the second does not change.
+Theory bounds the error on new samples by properties of the training samples. Two bounds are compared. The first counts
+the dimensions of the space; the second needs only the ratio of the margin to the length of the samples. With many
+features the first says nothing, and the second does not change.
 """
 
 import matplotlib.pyplot as plt

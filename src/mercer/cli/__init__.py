@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         ("kernel-check", kernel_check, "test whether a kernel or a matrix satisfies Mercer's condition"),
         ("convert", convert, "convert a model to ONNX, Python, C, LIBSVM's format or a model file"),
         ("bench", bench, "compare the fitting times of mercer and scikit-learn"),
-        ("studio", studio, "open a local page on which points are moved and the exact machine is shown"),
+        ("studio", studio, "open a local page where you move points and see the exact machine"),
         ("warm", warm, "compile all loops now, so that no later fit waits for it"),
     ):
         one = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")

@@ -74,7 +74,7 @@ def _is_foreign(arguments: argparse.Namespace) -> bool:
 
 
 def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
-    """The same for files of other programs; the parameters of the fit come from the command line."""
+    """Do the same as `_own` for a file of another program; the parameters of the fit come from the command line."""
     import numpy as np
 
     from mercer.exceptions import InvalidInputError
@@ -97,7 +97,7 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
         )
     model = read_model(arguments.model, _width(arguments, X), arguments.nu is not None)
     if getattr(model, "kernel", "") == "precomputed":
-        X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # LIBSVM's first column is a number
+        X = (X.toarray() if hasattr(X, "toarray") else X)[:, -X.shape[0] :]  # without LIBSVM's column of sample numbers
     if hasattr(model, "before_"):
         if X.shape[1] != len(model.before_[0]):
             raise InvalidInputError(
@@ -112,7 +112,7 @@ def _foreign(arguments: argparse.Namespace) -> tuple[Any, Any, Any]:
 
 
 def _width(arguments: argparse.Namespace, X: Any) -> int | None:
-    """The number of features, if the file does not contain it. LIBLINEAR's do; precomputed kernels have none."""
+    """The number of features; None if the file contains it (LIBLINEAR) or the kernel is precomputed."""
     with open(arguments.model, encoding="utf-8", errors="replace") as file:
         head = file.read(300)
     return None if "solver_type" in head or "precomputed" in head else int(X.shape[1])

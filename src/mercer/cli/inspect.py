@@ -64,8 +64,8 @@ def _importance(model: Any, arguments: argparse.Namespace) -> dict[str, float]:
     found = shapley_values(machine_of(model), prepared(model, samples.X))
     if found is None:
         raise InvalidInputError(
-            f"{arguments.model} has no exact Shapley values that take some seconds only: they need a kernel on at most "
-            "200 features that is a product or sum over them. Leave out --data, or use mercer.explain in Python."
+            f"{arguments.model} has no exact Shapley values that can be computed in seconds: they need a kernel on at "
+            "most 200 features that is a product or sum over them. Leave out --data, or use mercer.explain in Python."
         )
     names = names_of(model, samples.kind)
     names = names if len(names) == len(found.feature_names) else list(found.feature_names)

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always", UserWarning)
         try:
             columns = _columns(model, samples.X, arguments)
-        except ValueError as error:  # for example other columns than those of the training data
+        except ValueError as error:  # for example, the columns differ from the training data
             found = " ".join(str(error).split())
             unseen = "unseen" in found and not arguments.target
             raise InvalidInputError(f"{found}. If that is the target, add --target." if unseen else found) from None
@@ -55,7 +55,7 @@ def _score(model: Any, samples: Any) -> float:
 
 
 def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The columns of the output: the predictions, and what the options ask for."""
+    """The columns of the output: the predictions, and the columns that the options ask for."""
     from mercer.exceptions import InvalidInputError
     from mercer.workflow.preparation import prepared
 

@@ -37,7 +37,7 @@ def say_columns(samples: Any, quiet: bool) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, training: bool = False) -> None:
-    """Add the options that describe a data file; ``training``: also those that a fitted model has already settled."""
+    """Add the options that describe a data file; ``training``: also the options that a fitted model already fixes."""
     parser.add_argument("--format", help="csv, tsv, parquet, jsonl, libsvm, npz or fasta (default: by the suffix)")
     parser.add_argument(
         "--encoding",

@@ -1,4 +1,4 @@
-"""``mercer studio``: a local page on which points are moved and the exact machine is shown."""
+"""``mercer studio``: a local page where you move points and see the exact machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from mercer.exceptions import InvalidInputError, MissingExtraError
 
 HOST = "127.0.0.1"
-# tried first, so that the address is mostly the same; any free port if it is in use
+# this port is tried first, so that the address rarely changes; if it is in use, any free port is taken
 PREFERRED = 8710
 
 
@@ -81,7 +81,7 @@ def listen(port: int | None) -> socket.socket:
     for tried in (PREFERRED, 0) if port is None else (port,):
         # asyncio turns off Nagle's delay, 40 ms an answer, only for sockets that name their protocol
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        if os.name == "posix":  # a port that was in use a moment ago is free
+        if os.name == "posix":  # allow a port that was released a moment ago
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((HOST, tried))

@@ -10,7 +10,7 @@ from mercer.cli.terminal import JobDisplay
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the jobs and print what each has compiled; return the exit status."""
+    """Run the jobs and print how many functions each has compiled; return the exit status."""
     from mercer._compiled import machine_code
     from mercer.workflow.warm_jobs import warm
 
@@ -43,6 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         metavar="NAME",
         nargs="*",
-        help="what will be used, such as SVC or GaussianProcessRegressor (default: everything, which takes minutes)",
+        help="compile for these, such as SVC or GaussianProcessRegressor (default: everything, which takes minutes)",
     )
     parser.add_argument("--quiet", action="store_true", help="do not show progress")

@@ -1,8 +1,8 @@
 """Machines over dask arrays, dask frames and lists of delayed parts, on the workers of a cluster.
 
-The classes have the parameters of mercer's local ones, and ``client``. The rows stay with the workers; each step of a
-fit exchanges vectors and a matrix over the columns. `mercer.parts` has the methods. Kernel machines are restricted to
-landmarks, and exchange vectors and a matrix over these (`mercer.landmarks.over_parts`); or they are exact, and exchange
+The classes have the parameters of mercer's local classes, and ``client``. The rows stay with the workers; each step of
+a fit exchanges vectors and a matrix over the columns. `mercer.parts` has the methods. Kernel machines are restricted to
+landmarks, and exchange vectors and a matrix over them (`mercer.landmarks.over_parts`); or they are exact, and exchange
 the samples that move (`mercer.parts.kernel_solver`). Searches and `evaluate` hold out whole parts.
 """
 

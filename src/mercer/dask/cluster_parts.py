@@ -1,12 +1,13 @@
 """Rows in parts on the workers of a cluster.
 
 The parts of a worker are one `LocalParts`, the *group*: a dask actor, which keeps the vectors of its rows from pass to
-pass. A pass is one message to each group and one reply, not a chain of tasks: on a small cluster a tenth of the time.
+pass. A pass is one message to each group and one reply instead of a chain of tasks: a tenth of the time on a small
+cluster.
 
-Dask does not compute an actor again when its worker dies. The client keeps the calls that make the present state, from
-the last one that begins a problem: functions by name, models, numbers, and the samples that were sent to the groups. If
-a group is lost, it is made again from its rows, which dask computes again, on another worker, and repeats these calls
-in their order.
+Dask does not compute an actor again when its worker dies. The client keeps the calls that lead to the present state,
+from the last call that begins a problem: functions by name, models, numbers, and the samples that were sent to the
+groups. If a group is lost, dask computes its rows again on another worker. There the group is made anew and repeats
+these calls in their order.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from mercer.exceptions import ClusterError
 from mercer.gram.memory import available_bytes
 from mercer.parts.layout import NO_LIMIT, Held, Layout, Loader, LocalParts, Parts, Reads, added
 
-# seconds between two looks at the cluster, and at the state of the groups, while results are awaited
+# seconds between two checks of the cluster, and between two checks of the groups, while results are awaited
 LOOK, GLANCE = 2.0, 0.2
 # seconds without any worker after which a fit ends
 WITHOUT_WORKERS = 60.0
-# where rows are computed in each pass, functions keep some of them: up to this share of the worker's memory, less so
+# where rows are computed in each pass, functions keep some of them: up to this share of the worker's memory, less this
 # many numbers per row
 BUDGET, VECTORS = 0.4, 20
 # a group that is lost more often during one pass is given up
@@ -61,7 +62,7 @@ Make = Callable[[int, Any, int], Loader]
 
 
 class Traffic(NamedTuple):
-    """What some passes have exchanged."""
+    """The number of some passes, and the bytes that they exchanged."""
 
     passes: int
     bytes: int
@@ -74,7 +75,7 @@ class Failure(NamedTuple):
 
 
 def itself(index: int, source: Any, n: int) -> Loader:
-    """A source that is a loader."""
+    """Return the source, which is a loader itself."""
     loader: Loader = source
     return loader
 
@@ -95,9 +96,9 @@ class Group:
         self.last: Any = None
 
     def run(self, first: int, calls: list[Call], question: Call | None) -> Any:
-        """Run the calls, whose numbers begin with ``first``, except those that are done; the result of the last one.
+        """Run the calls, numbered from ``first`` on, except those that are done; return the result of the last one.
 
-        A question is asked afterwards. It keeps the state and is not counted.
+        A question is answered afterwards. It does not change the state and is not counted.
         """
         try:
             if first > self.passes:
@@ -120,15 +121,15 @@ class ClusterParts(Parts):
     ----------
     client : the client of the cluster.
     sources : a future for each part.
-    sizes : the number of rows of each.
-    where : the worker that has each, where the part stays; "" if it is not known.
+    sizes : the number of rows of each part.
+    where : the worker that holds each part and keeps it; "" if it is not known.
     make : makes the loader of a part from its index, its source and the number of its rows; the sources themselves are
         loaders by default.
     without_workers : seconds to wait for a worker if there is none.
 
     Attributes
     ----------
-    passes : their number.
+    passes : the number of passes.
     traffic : for each function the number of its passes, and the bytes of their arguments and results.
     """
 
@@ -153,7 +154,7 @@ class ClusterParts(Parts):
         self.budget = available_bytes() // 2
         self.passes = 0
         self.traffic: dict[str, Traffic] = {}
-        # the calls that a new group repeats, and the number of the first
+        # the calls that a new group repeats, and the number of the first call
         self.calls: list[Call] = []
         self.first = 0
         groups: dict[str, list[int]] = {}
@@ -182,7 +183,7 @@ class ClusterParts(Parts):
         return Layout(n_parts, 0 if self.computed_again else n_parts, len(self.members), 0, 1)
 
     def _submit(self, members: list[int], address: str) -> Future:
-        """Make the group of these parts, at this worker if it lives."""
+        """Make the group of these parts, on this worker if it is alive."""
         at = {"workers": [address], "allow_other_workers": True} if address else {}
         own, sizes = [self.sources[index] for index in members], [self.sizes[index] for index in members]
         return self.client.submit(Group, own, members, sizes, self.make, self.first, actor=True, pure=False, **at)
@@ -212,7 +213,7 @@ class ClusterParts(Parts):
         question = call if call.has("keeps_state") else None
         done = self.first + len(self.calls)
         if question is None:
-            # a solver may change its vectors in place: the call that is repeated must have those of its time
+            # a solver may change its vectors in place, but a repeated call needs the original vectors
             call = call._replace(args=copy.deepcopy(call.args))
             if call.has("sets_state"):
                 self.first, self.calls = done, []
@@ -268,14 +269,14 @@ class _LostError(Exception):
 
 
 class Watch:
-    """Looks at a cluster from time to time; raises if it has lost its scheduler or, for some time, all workers."""
+    """Checks a cluster from time to time; raises if it has lost its scheduler or, for some time, all workers."""
 
     def __init__(self, client: Client, without_workers: float) -> None:
         self.client, self.without_workers = client, without_workers
         self.last_look = self.last_seen = time.monotonic()
 
     def look(self) -> None:
-        """Look, unless that was done a moment ago."""
+        """Check the cluster, unless that was done a moment ago."""
         now = time.monotonic()
         if now - self.last_look < min(LOOK, self.without_workers):
             return
@@ -308,7 +309,7 @@ def gather(client: Client, futures: Sequence[Future], without_workers: float = W
 
 
 def wait_for(client: Client, futures: Sequence[Future], without_workers: float = WITHOUT_WORKERS) -> None:
-    """Wait until all have ended; look at the cluster from time to time."""
+    """Wait until all futures have ended; check the cluster from time to time."""
     if client.asynchronous:
         raise ClusterError("The client is asynchronous: give fit a client made with asynchronous=False.")
     watch = Watch(client, without_workers)
@@ -319,7 +320,7 @@ def wait_for(client: Client, futures: Sequence[Future], without_workers: float =
         except TimeoutError:
             watch.look()
         except CancelledError:
-            return  # gather says why
+            return  # `gather` raises the error that says why
 
 
 def _is_lost(error: RuntimeError) -> bool:

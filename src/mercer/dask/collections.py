@@ -34,7 +34,7 @@ ALLOWED = (
 
 
 class Chunk(NamedTuple):
-    """X of one part as numbers, y as it was given, weights, and how the columns are called, if they are."""
+    """X of one part as numbers, y as it was given, weights, and the names of the columns, if they have names."""
 
     X: Any
     y: Any
@@ -47,7 +47,7 @@ class Chunk(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """A part that is computed each time it is asked for, by the thread that asks: for rows that exceed the memory."""
+    """A part that is computed anew for each request, in the requesting thread: for rows that exceed the memory."""
 
     graph: dict[Any, Any]
     key: Any
@@ -78,7 +78,7 @@ class Labels(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the client knows of a part: size, names of the columns, classes, and the worker that has it."""
+    """The client's description of a part: size, names of the columns, classes, and the worker that holds it."""
 
     n: int
     d: int
@@ -97,7 +97,7 @@ class Chunks(NamedTuple):
 
     @property
     def sizes(self) -> list[int]:
-        """The number of rows of each."""
+        """The number of rows of each part."""
         return [fact.n for fact in self.facts]
 
     def parts(self, prepare: Callable[[int, Chunk], Loader]) -> ClusterParts:
@@ -121,7 +121,7 @@ def is_frame(X: Any) -> bool:
 
 
 def aligned_parts(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
-    """The delayed parts of X, of y and, unless it is None, of sample_weight: as many of each."""
+    """The delayed parts of X, of y and, unless it is None, of sample_weight: the same number of each."""
     if not is_collection(X):
         raise InvalidInputError(f"X is of the type {type(X).__name__}: give {ALLOWED}")
     rows = X.chunks[0] if isinstance(X, da.Array) else None
@@ -138,7 +138,7 @@ def aligned_parts(X: Any, y: Any, sample_weight: Any) -> list[list[Any]]:
 
 
 def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: bool = False) -> Chunks:
-    """Bring X, y and weights of each part to one worker, and wait for them. ``has_classes`` finds those of y."""
+    """Bring X, y and weights of each part to one worker, and wait. With ``has_classes``, find the classes of y."""
     pieces = aligned_parts(X, y, sample_weight)
     make = dask.delayed(_chunk, pure=False)
     delayed = [make(index, *parts) for index, parts in enumerate(zip(*pieces, strict=True))]
@@ -155,7 +155,7 @@ def chunks_of(client: Client, X: Any, y: Any, sample_weight: Any, has_classes: b
 
 
 def _workers_if_exceeded(client: Client, *collections: Any) -> dict[str, int]:
-    """The memory of each worker, if the rows would take too much of it and can be computed again; else no worker."""
+    """The memory of each worker, if the rows would take too much of it and can be computed again; else empty."""
     X = collections[0]
     if not isinstance(X, da.Array) or np.isnan(X.nbytes) or any(futures_of(c) for c in collections if c is not None):
         return {}
@@ -188,7 +188,7 @@ def _recipe(graph: bytes, key: Any) -> Recipe:
 
 
 def delayed_parts(name: str, collection: Any, rows: tuple[float, ...] | None = None) -> list[Any]:
-    """The delayed parts of a collection; those of an array in chunks of these rows."""
+    """The delayed parts of a collection; an array is divided into chunks of these numbers of rows."""
     if isinstance(collection, list | tuple):
         if is_collection(collection):
             return list(collection)
@@ -201,7 +201,7 @@ def delayed_parts(name: str, collection: Any, rows: tuple[float, ...] | None = N
         if known and not np.isnan(sum(collection.chunks[0])) and collection.chunks[0] != rows:
             if sum(collection.chunks[0]) != sum(rows or ()):
                 raise InvalidInputError(
-                    f"X has {sum(rows or ())} rows, but {name} has {sum(collection.chunks[0])}: give as many."
+                    f"X has {sum(rows or ())} rows, but {name} has {sum(collection.chunks[0])}: give equal numbers."
                 )
             collection = collection.rechunk({0: rows})
         return list(collection.to_delayed().ravel())

@@ -39,18 +39,18 @@ def evaluate(
     estimator : an estimator of mercer.dask
         It is cloned, not changed.
     X, y, sample_weight : dask arrays, dask frames or lists of delayed parts
-        The rows; those of the parts should be in no particular order: part i belongs to fold i mod cv.
+        The rows. They should be in no particular order: part i belongs to fold i mod cv.
     cv : int, default=5
-        The number of folds, at most that of the parts.
+        The number of folds, at most the number of parts.
     scoring : str or callable, default=None
-        The score; None is accuracy or R². Others bring the predictions of the scored rows to the client.
+        The score; None is accuracy or R². Other scores bring the predictions of the scored rows to the client.
     time_limit : float or None, default=None
         After this many seconds no further fold is started, except the first two, and a warning is issued.
 
     Returns
     -------
     evaluation : Evaluation
-        As that of ``mercer.evaluate``. It has an interval for accuracy only, and the finding about optimism only.
+        As from ``mercer.evaluate``, but only accuracy has an interval, and the only finding is about optimism.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class DaskLinearMachine(LazyValues, DaskMachine, LinearMachine):
         "warm_start": False,
     }
 
-    # of a search: the models of the last fit, from which the next one starts; None to start anew
+    # in a search: the models of the last fit, from which the next fit starts; None to start anew
     _last_models: list[Vector] | None = None
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from mercer.parts.linear_part import Statement
 
 @dataclass(frozen=True)
 class ClassAgainstRest:
-    """Turns class positions into ±1, and weights into those of the class weights."""
+    """Turns class positions into ±1, and multiplies weights by class weights."""
 
     k: int
     of_class: Any

@@ -32,7 +32,7 @@ precision, solver, landmark_tol, max_landmarks, polish : as in ``mercer.OneClass
     Attributes
     ----------
     support_ : ndarray
-        The numbers of the landmarks, or the support vectors, among all rows, in the order of the parts.
+        The indices of the landmarks, or of the support vectors, among all rows, in the order of the parts.
     support_vectors_, dual_coef_, intercept_, offset_, certificate_, landmarks_, n_landmarks_, landmark_certificate_, \
 growth_, rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as in ``mercer.OneClassSVM``.
 

@@ -25,10 +25,10 @@ class PegasosClassifier(DaskClassifier, local.PegasosClassifier):
     """Soft-SVM by stochastic subgradient descent over rows on the workers of a cluster.
 
     The run of `mercer.PegasosClassifier` for the same ``random_state``, whatever the number of parts and workers: the
-    client draws from all rows, the workers send the drawn rows, and the client takes the steps. As many rows travel as
-    are drawn, so give ``n_steps`` if there are many rows: the number of steps that a model needs does not depend on
-    them. The objective and the certificate are those of all rows, which the workers compute. The client keeps two
-    numbers for each row, and one more if rows have different weights or ``sampling="shuffled"``.
+    client draws from all rows, the workers send the drawn rows, and the client takes the steps. Every drawn row is
+    sent, so give ``n_steps`` if there are many rows: the number of steps that a model needs does not depend on the
+    number of rows. The objective and the certificate are those of all rows, which the workers compute. The client keeps
+    two numbers for each row, and one more if rows have different weights or ``sampling="shuffled"``.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ class DaskSearchCV(OnCluster, SearchCV):
         return self
 
     def _try_all(self, folds: PartFolds, table: Table, clock: Clock) -> None:
-        """Try all candidates in all folds; edits the table. One fold's machine starts from its last model."""
+        """Try all candidates in all folds; edits the table. The machine of a fold starts from its last model."""
         progress: Progress = self._progress(table)
         machines = [self._machine() for _ in range(folds.n_folds)]
         for machine in machines:
@@ -120,7 +120,7 @@ class DaskSearchCV(OnCluster, SearchCV):
 class LinearSVCCV(DaskSearchCV, linear.LinearSVCCV):
     """``mercer.dask.LinearSVC`` that chooses C by cross-validation with parts as folds.
 
-    The machine of a fold and a C starts from that of the C before.
+    The machine of a fold at a value of C starts from its solution at the previous value.
 
     Parameters
     ----------

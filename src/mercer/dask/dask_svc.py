@@ -20,8 +20,8 @@ class SVC(DaskClassifier, DaskLandmarkMachine, local.SVC):
     kernel values with the landmarks; drawn samples and a matrix over the landmarks are exchanged. More than two classes
     are solved one against one, each pair over the rows of its two classes.
 
-    ``landmarks=None`` solves the exact machine: β and the decision values of a row stay with it, the worst violators of
-    all parts come to the client, which solves their problem, and their changes go to all workers.
+    ``landmarks=None`` solves the exact machine: β and the decision values of a row stay on its worker. The client
+    collects the worst violators of all parts, solves their problem, and sends their changes to all workers.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ solver, rule, trace, landmark_tol, max_landmarks, polish : as in ``mercer.SVC``.
     Attributes
     ----------
     support_ : ndarray
-        The numbers of the landmarks, or the support vectors, among all rows, in the order of the parts.
+        The indices of the landmarks, or of the support vectors, among all rows, in the order of the parts.
     support_vectors_, dual_coef_, intercept_, classes_, class_weight_, certificate_, certificates_, landmarks_, \
 n_landmarks_, landmark_certificate_, growth_, margin_, rkhs_norm_, function_, trace_, n_iter_, n_features_in_, \
 feature_names_in_ : as in ``mercer.SVC``.

@@ -27,7 +27,7 @@ as in ``mercer.SVR``, with the limits of ``mercer.dask.SVC``.
     Attributes
     ----------
     support_ : ndarray
-        The numbers of the landmarks, or the support vectors, among all rows, in the order of the parts.
+        The indices of the landmarks, or of the support vectors, among all rows, in the order of the parts.
     support_vectors_, dual_coef_, intercept_, certificate_, landmarks_, n_landmarks_, landmark_certificate_, growth_, \
 rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as in ``mercer.SVR``.
 

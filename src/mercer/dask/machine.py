@@ -1,4 +1,4 @@
-"""What all machines over dask collections share: their client, their parts, and the local model."""
+"""The bases of all machines over dask collections: their client, their parts, and the local model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.validation import check_weighted_classes, class_weights
 
 
 class OnCluster(BaseEstimator):  # type: ignore[misc]
-    """What machines and searches over dask collections share: a client, which is never pickled."""
+    """The base of machines and searches over dask collections: a client, which is never pickled."""
 
     # the only value of some parameters
     _available: ClassVar[dict[str, Any]] = {}
@@ -113,7 +113,7 @@ class DaskMachine(OnCluster, Machine):
 
 
 class LazyValues:
-    """Lazy predictions of numbers. It comes first among the bases, so that the local class's own do not."""
+    """Lazy predictions of numbers. As the first base, it overrides the predictions of the local class."""
 
     _local: ClassVar[type[Any]]
     _predicted: Callable[..., Any]

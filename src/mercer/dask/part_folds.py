@@ -1,7 +1,7 @@
 """Cross-validation with parts as folds: the parts of a collection on the workers, and scores of held-out parts.
 
 Part i belongs to fold i mod k. Rows stay where they are: a fold's machine is fitted to the other parts, and its parts
-are predicted by their workers. Accuracy and R² are sums over parts; other scores take the predictions to the client.
+are predicted by their workers. Accuracy and R² are sums over parts; other scores bring the predictions to the client.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Pegasos over rows in parts: the steps of `mercer.online.sgd`, the rows where they are.
+"""Pegasos over rows in parts: the steps of `mercer.online.sgd`, with the rows left on their workers.
 
     min  lam/2 |w|² + (1/W) Σ weightᵢ max(0, 1 − yᵢ ⟨w, xᵢ⟩),   W = Σ weightᵢ                          [SSBD] 15.12
 
 Steps depend on each other, and each needs one row or a batch of rows. So the client draws the rows of many steps from
 all rows, as it would in memory; the parts send these rows, and the client takes the steps. The run is that of
-`LinearRun` for the same seed, whatever the parts. What travels are the drawn rows, d numbers for each;
-and for each certificate two numbers for each row and problem, to every worker.
+`LinearRun` for the same seed, whatever the parts. The drawn rows are sent to the client, d numbers for each; for each
+certificate, two numbers for each row and problem are sent to every worker.
 
 Objectives and certificates are sums over all rows, which the parts compute. The client keeps two numbers for each row
 and problem: how often it was drawn, and how often it changed w.
@@ -28,7 +28,7 @@ from mercer.parts.layout import Part, Parts, keeps_state, sets_state
 from mercer.parts.linear_run import stacked
 from mercer.problems.solution import Certificate
 
-# numbers of the rows that come to the client together: 8 MB
+# the most numbers of rows that come to the client at once: 8 MB
 BLOCK_NUMBERS = 1 << 20
 
 
@@ -62,7 +62,7 @@ class DescentState:
 
 
 class PartFacts(NamedTuple):
-    """Of a part: its number, size, columns, weights with those of the classes, and the largest |x|²."""
+    """A part's index, size and columns; sum, minimum and maximum of weight · class weight; the largest |x|²."""
 
     number: int
     n: int
@@ -80,7 +80,7 @@ def updates(weight: Vector, size: float, total: float) -> Vector:
 
 @keeps_state
 def part_facts(part: Part, of_class: Vector) -> PartFacts:
-    """What the client must know of a part."""
+    """The facts of a part that the client needs."""
     block = part.block()
     weight = block.weight * of_class[block.y.astype(np.intp)]
     stored = block.X.data if isinstance(block.X, Csr) else np.ascontiguousarray(block.X).reshape(-1)
@@ -106,7 +106,7 @@ def weights_of(part: Part, of_class: Vector) -> Vector:
 
 @keeps_state
 def drawn_rows(part: Part, problems: Problems, rows: Vector) -> tuple[Any, Matrix, Vector]:
-    """X, labels and weights of those of the rows, which are sorted, that belong to the part."""
+    """X, labels and weights of the rows that belong to the part. ``rows`` is sorted."""
     start = problems.starts[part.index]
     own = rows[np.searchsorted(rows, start) : np.searchsorted(rows, start + part.n)] - start
     block = part.block()

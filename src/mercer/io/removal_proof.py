@@ -26,7 +26,7 @@ from mercer.io.model_file.save_load import save
 from mercer.kernels.features import count_samples
 from mercer.problems.solution import Certificate
 
-# bytes are searched for if they have at least so many different values: the bytes of zeros occur everywhere
+# bytes are searched for if they have at least this many different values: the bytes of zeros occur everywhere
 DIFFERENT_BYTES = 6
 DTYPES = (np.float64, np.float32)
 # how deep attributes are followed
@@ -35,20 +35,20 @@ DEPTH = 12
 
 @dataclass(frozen=True)
 class RemovalProof:
-    """What is known of a model whose training samples have been removed in part; returned by `proof_of_removal`.
+    """The result of `proof_of_removal` for a model from which training samples were removed.
 
     Attributes
     ----------
     certificate : Certificate or None
-        Of the problem without the removed samples, in float64, from the remaining samples and the coefficients. None
-        for a Gaussian process.
+        The certificate of the problem without the removed samples, in float64, from the remaining samples and the
+        coefficients. None for a Gaussian process.
     residual : float
         For a Gaussian process: the largest residual of its linear system. Else 0.
     n_samples, n_removed : the numbers of remaining and of removed samples.
     also_kept : positions among the removed samples that equal a remaining sample. They are not searched for.
     in_model : names of attributes that hold a removed sample.
-    in_file : names of members of the model file that do; None if the model cannot be saved.
-    in_pickle : whether the pickle does; None if the model cannot be pickled.
+    in_file : names of members of the model file that hold one; None if the model cannot be saved.
+    in_pickle : whether the pickle holds one; None if the model cannot be pickled.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def proof_of_removal(model: Any, removed: Any) -> RemovalProof:
     Returns
     -------
     proof : RemovalProof
-        ``print`` it, or ask for its attributes.
+        ``print`` it, or read its attributes.
 
     Examples
     --------

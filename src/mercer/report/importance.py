@@ -36,8 +36,8 @@ ALL_FOLDS_UP_TO, FEW_FOLDS = 3000, 2
 REPEATS, PREDICTIONS, FEWEST_ROWS, MOST_ROWS = 5, 250_000, 50, 500
 # slopes are computed at this many rows
 SLOPE_ROWS = 500
-# Shapley values are computed at this many rows, with this many background rows, and at fewer rows if products of this
-# many factors do not suffice
+# Shapley values: the most rows, the background rows, the fewest rows for which they are computed at all, and the most
+# factors of their products
 SHAPLEY_ROWS, BACKGROUND, FEWEST_EXPLAINED, FACTORS = 100, 30, 10, 5e9
 # gradients are computed in batches of at most this many numbers
 ENTRIES = 5_000_000
@@ -218,7 +218,7 @@ class Slopes:
 
 
 def slopes(outcome: Outcome) -> Slopes | None:
-    """Compute the slopes at a random sample of the rows; None if the kernel is not one on vectors."""
+    """Compute the slopes at a random sample of the rows; None unless the kernel is on vectors."""
     X = outcome.prepared
     if not hasattr(X, "shape") or X.shape[1] == 0:
         return None
@@ -237,7 +237,7 @@ def slopes(outcome: Outcome) -> Slopes | None:
                 gradients = _by_class(gradients, len(classes))
             total += gradients.sum(axis=1)
             rising += (gradients > 0).sum(axis=1)
-    except MercerError:  # the kernel is not one on vectors
+    except MercerError:  # the kernel is not on vectors
         return None
     return Slopes(outputs, total / len(chosen), rising / len(chosen), plain.weights is not None)
 

@@ -25,7 +25,7 @@ from mercer.workflow.training import Outcome
 
 # partial dependence is drawn for at most this many columns
 DRAWN = 6
-# from these shares of rows with the same sign of the slope on, a direction is clear, or mostly clear
+# a direction is clear, or mostly clear, if the slope has the same sign in at least these shares of the rows
 CLEAR, MOSTLY = 0.95, 0.7
 
 
@@ -93,8 +93,8 @@ def _shapley(outcome: Outcome, names: list[str]) -> Iterator[str]:
     several = ", averaged over the pairs of classes" if found.values.ndim == 3 else ""
     yield html.heading("What each feature adds to the value of a row")
     yield html.paragraph(
-        f"The mean size of exact Shapley values over {len(found):,} rows, in {unit}{several}. Those of a row "
-        "divide the difference between its value and the average value among the features. "
+        f"The mean size of exact Shapley values over {len(found):,} rows, in {unit}{several}. The Shapley values of "
+        "a row divide the difference between its value and the average value among the features. "
         f"Features that are left out have the values of {found.n_background} other rows. In Python: mercer.explain."
     )
     rows = [(names[j], html.bar(size[j] / largest), f"{size[j]:.3g}") for j in order[:SHOWN]]

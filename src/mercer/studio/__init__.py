@@ -1,4 +1,4 @@
-"""mercer studio: a local page on which points are moved and the exact machine of each position is shown.
+"""mercer studio: a local page where you move points and see the exact machine of each position.
 
 ``mercer studio`` starts it. `studio_app` is the same as a Starlette application, `StudioWidget` a widget for Jupyter.
 All answers come from `mercer.studio.answers`, which needs neither.

@@ -1,4 +1,4 @@
-"""All answers of the studio: one function for each name, from JSON to JSON. Server, widget and export use this door."""
+"""All answers of the studio: one function for each name, from JSON to JSON. Server and widget use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mercer.studio.state import MOST_CLASSES, MOST_POINTS, State, StateError, ki
 
 Payload = dict[str, Any]
 
-# grid points that one answer computes at most
+# the most grid points that one answer computes
 MOST_GRID = 40_000
 DEFAULT_GRID = (72, 72)
 
@@ -105,7 +105,7 @@ def point(payload: Payload) -> dict[str, Any]:
 
 
 def leave_one_out(payload: Payload) -> dict[str, Any]:
-    """Every point, by the machine without it."""
+    """The leave-one-out result of each point: its prediction by the machine without it."""
     from mercer.studio.panels.point import all_left_out
 
     return all_left_out(state_of(payload))
@@ -218,7 +218,7 @@ def table_fit(payload: Payload) -> dict[str, Any]:
 
 
 def job(payload: Payload) -> dict[str, Any]:
-    """How far a fit is."""
+    """The progress of a fit."""
     from mercer.studio.jobs import JOBS
 
     return JOBS.get(payload.get("job")).to_json()
@@ -234,7 +234,7 @@ def job_stop(payload: Payload) -> dict[str, Any]:
 
 
 def session(payload: Payload) -> dict[str, Any]:
-    """What this process knows: its version, its limits, and the table of the command line."""
+    """The version and the limits of this process, and the table of the command line."""
     from mercer.studio.session import SESSION
 
     return SESSION.to_json() | {"limits": {"points": MOST_POINTS, "grid": MOST_GRID, "classes": MOST_CLASSES}}

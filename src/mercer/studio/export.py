@@ -1,4 +1,4 @@
-"""What one takes away: the model as a file, and a page that moves along precomputed machines without a server."""
+"""Exports: the model as a file, and a page with a slider over precomputed machines that needs no server."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mercer.studio.panels.path import at_C, path_of
 from mercer.studio.panels.regress import fit_line
 from mercer.studio.state import State, StateError
 
-# machines that a page holds: positions of its slider
+# the most machines of a page: positions of its slider
 MOST_STOPS = 121
-# the same where each is a new fit
+# the most machines of a page if each is a new fit
 MOST_FITS = 31
 GRID = (64, 64)
 CURVE = (160, 2)
@@ -163,7 +163,7 @@ def _refitted(state: State, name: str, parameter: str, values: Any) -> tuple[str
 
 
 def _stop(text: str, value: float | None, found: dict[str, Any]) -> dict[str, Any]:
-    """What the page keeps of an answer."""
+    """The parts of an answer that the page keeps."""
     certificate = found["certificate"]
     numbers = [[one["name"], one["text"]] for one in found["numbers"] if not one["name"].startswith("bound")]
     return {

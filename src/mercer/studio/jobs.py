@@ -21,7 +21,7 @@ from mercer.studio.tables import TABLES, OpenTable
 
 # jobs that run at the same time, and finished ones that are kept
 RUNNING, KEPT = 2, 6
-# seconds of a search, unless the question names others; a job ends by force after the second number
+# seconds of a search, unless the question sets them; seconds after which a job is ended by force
 TIME_LIMIT, LONGEST = 120.0, 1800.0
 MOST_MODEL_BYTES = 100 * 1024 * 1024
 

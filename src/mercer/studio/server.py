@@ -32,7 +32,7 @@ LARGEST_BODY = 20 * 1024 * 1024
 TIME_LIMIT = 60.0
 # questions that are computed at the same time
 THREADS = 4
-# of reports: pictures and styles of their own, nothing that runs
+# content security policy of reports: embedded pictures and styles, no scripts
 REPORT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'"
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "

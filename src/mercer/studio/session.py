@@ -1,4 +1,4 @@
-"""What one process of the studio knows beside states: the table of the command line, and whether loops are compiled."""
+"""The session of one studio process: the table of the command line, and whether loops are compiled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The state of the page: points, kernel and parameters. `parse_state` checks what a browser or a file sends.
 
-A state is JSON, so that it can stand in a URL or in a file. Everything is checked here once; the other modules take a
-`State` and need not doubt it.
+A state is JSON, so that it fits into a URL or a file. All fields are checked here, once; the other modules take a valid
+`State`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StateError(InvalidInputError):
 
 @dataclass(frozen=True)
 class State:
-    """What the page shows. The defaults are those of an empty page.
+    """The content of the page. The defaults are those of an empty page.
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class State:
     loss, bias : of classification and regression.
     epsilon, nu, quantiles, noise : of regression, one-class machines, quantiles, and Gaussian processes, where noise is
         the standard deviation of the targets.
-    procedure : what the step mode shows, or None.
+    procedure : the procedure that the step mode shows, or None.
     lesson, selected : the open lesson card and the selected point, or None.
-    show : what is drawn.
+    show : which parts of the picture are drawn.
     """
 
     version: int = VERSION
@@ -126,7 +126,7 @@ FIELDS = tuple(one.name for one in fields(State))
 
 
 def parse_state(given: Any) -> State:
-    """The state that JSON describes; what it leaves out has its default. Raises StateError."""
+    """The state that JSON describes; omitted fields have their defaults. Raises StateError."""
     if not isinstance(given, dict):
         raise StateError(f"A state is a JSON object, but {kind(given)} was given.", "state")
     unknown = [name for name in given if name not in FIELDS]
@@ -179,7 +179,7 @@ def count_kernels(kernel: Kernel) -> int:
 
 
 def kind(value: Any) -> str:
-    """What kind of JSON a value is, as words."""
+    """The kind of a JSON value, in words."""
     if value is None:
         return "null"
     names = {

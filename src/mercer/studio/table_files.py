@@ -1,7 +1,7 @@
-"""Check a table file before it is read: size, columns, rows, and what it expands to.
+"""Check a table file before it is read: size, columns, rows, and its size in memory.
 
-A small file can describe a huge table: a compressed one, a Parquet file that repeats one long text, JSON lines with a
-key of their own each. Such files are refused by their first bytes or their description.
+A small file can describe a huge table: a compressed file, a Parquet file that repeats one long text, or JSON lines with
+a different key in each line. Such files are refused by their first bytes or their metadata.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from mercer.studio.state import StateError
 
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".parquet", ".pq", ".jsonl", ".ndjson")
 MOST_COLUMNS, MOST_ROWS, MOST_CELLS = 2000, 1_000_000, 20_000_000
-# bytes of a table when it is read
+# the most bytes of a table in memory
 MOST_BYTES = 500 * 1024 * 1024
-# bytes of all texts of a Parquet file: each is looked at
+# the most bytes of all texts of a Parquet file: each text is examined
 MOST_TEXT_BYTES = 64 * 1024 * 1024
 
 

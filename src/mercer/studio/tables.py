@@ -1,4 +1,4 @@
-"""Tables of one's own: open a file, and lay some of its rows on the plane."""
+"""Tables of the user: open a file, and draw some of its rows on the plane."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class OpenTable:
         return self.samples[target]
 
     def told(self, error: Exception) -> str:
-        """The message of an error, with the name of the file instead of its place."""
+        """The message of an error, with the name of the file instead of its path."""
         return str(error).replace(str(self.path), self.name)
 
 
 class Tables:
-    """The open tables of this process, in a folder that goes with it."""
+    """The open tables of this process, in a temporary folder that is deleted when the process ends."""
 
     def __init__(self) -> None:
         self._tables: OrderedDict[str, OpenTable] = OrderedDict()
@@ -265,7 +265,7 @@ def _name(payload: dict[str, Any], key: str, default: str) -> str:
 
 
 def _drawn(rows: Any, most: int) -> tuple[Any, list[str]]:
-    """At most so many rows, at random but always the same, and a note about it."""
+    """At most ``most`` rows, drawn at random with a fixed seed, and a note about the draw."""
     if len(rows) <= most:
         return rows, []
     chosen = np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))

@@ -1,4 +1,4 @@
-"""`mercer fit` for a table of the page, in a process of its own: it can be stopped, and its memory goes with it.
+"""`mercer fit` for a table of the page, in its own process: it can be stopped, and its memory is freed at its end.
 
     python -m mercer.studio.training_process FOLDER
 

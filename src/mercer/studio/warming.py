@@ -16,7 +16,7 @@ AT_ONCE = ("presets", "lessons", "session", "job", "job_stop", "table_open", "ta
 LONGEST = 300.0
 # presets in the order in which their modes are likely to be used first; the first answers wait for these
 _FIRST = ("blobs", "moons", "separable", "three_classes", "sine", "ring", "heteroscedastic", "gaps", "disc")
-# then, without delaying answers: the other questions about a preset
+# answered afterwards, without delaying other answers: further questions about a preset
 _LATER: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("leave_one_out", "blobs", {}),
     ("path", "moons", {}),
@@ -77,7 +77,7 @@ class Warming:
 
     @staticmethod
     def _try(name: str, payload: dict[str, Any]) -> None:
-        """Answer a question and forget it; the first person who asks it meets an error again and is told."""
+        """Answer a question and discard the answer, even an error: the user meets it again with the same question."""
         from mercer.studio.answers import guarded
 
         guarded(name, payload)

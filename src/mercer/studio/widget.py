@@ -40,12 +40,12 @@ class StudioWidget(anywidget.AnyWidget):
     Parameters
     ----------
     state : dict, default=None
-        A state of the page, as its file or its URL has it; None is the preset "moons".
+        A state of the page, in the form of its file or URL; None is the preset "moons".
 
     Attributes
     ----------
     state : dict
-        The present state. It follows the page, and the page follows it.
+        The present state. A change on the page changes it, and setting it changes the page.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 from mercer.gram.operator import Evaluations, GramOperator
 from mercer.testing.comparison import Matrix, claim, compare, precision
 
-# number of samples, spread evenly, of which all pairs are compared one by one
+# all pairs of at most this many samples, spread evenly, are compared one by one
 MOST_SAMPLES = 40
 THREADS = 3
 

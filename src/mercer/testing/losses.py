@@ -13,7 +13,7 @@ from mercer.svm.interior_qp import interior_point
 from mercer.testing.comparison import Matrix, claim
 
 N_SAMPLES = 24
-# relative to the terms of which a value is the sum
+# allowed rounding error of a sum, relative to its terms
 ROUNDING = 1e-9
 # relative gap that the interior-point method may leave
 STRONG = 1e-6

@@ -44,7 +44,7 @@ LOSSES: tuple[Loss, ...] = (
     NuInsensitive(0.4),
 )
 N_SAMPLES = 40
-# of sums and bounds, relative to the largest |beta|; of values, relative to the terms of which they are the sum
+# allowed rounding error: of sums and bounds relative to the largest |beta|, of values relative to the terms they sum
 ROUNDING = 1e-10
 
 

@@ -31,9 +31,9 @@ from mercer.workflow.training import Outcome, train
 
 # a table in memory takes this many times the size of its cells: as read, as columns, and prepared
 COPIES = 3
-# rows of the search at most, from this many places of the table; they take at most this share of the memory
+# the search uses at most this many rows, from this many places of the table, in at most this share of the memory
 SEARCH_ROWS, PLACES, SEARCH_SHARE = 20_000, 20, 1 / 8
-# rows of each class that the search gets at least, if the table has them
+# the search gets at least this many rows of each class, if the table has them
 FEWEST = 2
 
 
@@ -49,7 +49,7 @@ def exceeds_memory(path: Any, format: str | None, memory: float | str) -> str:
     except (InvalidInputError, MissingExtraError):
         if is_folder:
             raise
-        return ""  # whoever reads it into memory says why that fails
+        return ""  # reading it into memory raises the error that says why
     size, limit = COPIES * table.n * table.bytes_per_row(table.names), memory_bytes(memory)
     if size <= limit and not is_folder:
         return ""
@@ -81,7 +81,7 @@ def train_from_disk(
     path : the Parquet file or folder.
     memory : megabytes of rows, or "auto".
     options : how to read cells.
-    job : shows progress and handles Ctrl-C, which during the last fit leaves the model so far with its certificate.
+    job : shows progress and handles Ctrl-C; during the last fit, Ctrl-C keeps the model so far, with its certificate.
     on_columns : called when the columns are known, with the rows of the search.
     target, task, kernel, missing, judge, search_rows, search : as in `train`; the kernel must be linear.
     """
@@ -189,7 +189,7 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
 
 
 def _progress(tol: float, job: Job) -> Any:
-    """Report the share of a fit: how far the logarithm of the gap has come to that of tol."""
+    """Report the completed share of a fit: how far the logarithm of the gap has moved towards the one of tol."""
     first: list[float] = []
 
     def watch(point: TracePoint) -> bool:

@@ -52,7 +52,7 @@ class Job(Clock):
         self.show, self.say = show, say
         self.stage = ""
         self.second_press = False
-        # what Ctrl-C keeps during the final fit, if not the machine that is fitted to the end
+        # says what Ctrl-C keeps if it ends the final fit; empty if the final fit is completed anyway
         self.kept = ""
         self._table: Table | None = None
         self._work: dict[str, float] = {}

@@ -54,7 +54,7 @@ class Outcome:
     seconds : the times of the search, of the final fit and of the estimation of the score.
     search_rows : the number of rows that the search used.
     interrupted : whether Ctrl-C ended the search, the estimation of the score or the report early.
-    messages : warnings, and notes on what was not done.
+    messages : warnings, and notes on skipped work.
     rows_on_disk : the number of rows that the model was fitted to, if they were read from disk and ``samples`` are a
     part of them; else 0.
     """
@@ -333,7 +333,7 @@ class _Training:
         return None if self.job.interrupted else found
 
     def _left_out(self) -> list[str]:
-        """Return notes on what was not done, and the option that asks for it."""
+        """Return notes on skipped work, each with the option that asks for it."""
         found = []
         linear = why_linear(self.samples) if self.automatic and self.samples.kind != "strings" else ""
         if linear:
@@ -419,7 +419,7 @@ def _parts(task: str) -> Any:
 
 
 def held_out_predictions(search: Any, task: str) -> tuple[Vector, Vector]:
-    """Return the predictions of each fold by the chosen machine of the other folds, and a mask of known ones."""
+    """Return each fold's predictions by the chosen machine fitted to the other folds, and a mask of known ones."""
     values = np.asarray(search.cv_decision_function_)
     known = ~np.isnan(values).any(axis=1)
     if task == "regression":

@@ -1,7 +1,8 @@
 """Small jobs that together call the compiled loops of all estimators: `warm` runs them before the loops are needed.
 
-The same jobs tell a wheel what to ship. A loop is compiled once for each combination of argument types, so the jobs
-differ in what decides types and loops: estimator, size (see `svm/plan.py`), dtype, dense or sparse, kernel, loss.
+A wheel ships the machine code that the same jobs produce. A loop is compiled once for each combination of argument
+types, so the jobs vary everything that decides types and loops: estimator, size (see `svm/plan.py`), dtype, dense or
+sparse, kernel, loss.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SHARED = "threads share loops"
 
 @dataclass(frozen=True)
 class Warmed:
-    """What a job has compiled: its name, how many functions, and the seconds of the whole job."""
+    """The result of a job: its name, how many functions it has compiled, and the seconds of the whole job."""
 
     name: str
     compiled: int
@@ -50,14 +51,14 @@ class Warmed:
 def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -> list[Warmed]:
     """Compile all loops now, or load them, so that no later fit on this machine waits for the compiler.
 
-    Meant for images of containers where mercer is installed from its source. It takes some minutes. What is compiled
-    already is loaded. Several processes may do it at once.
+    Meant for images of containers where mercer is installed from its source. It takes some minutes. Loops that are
+    already compiled are loaded. Several processes may run it at once.
 
     Parameters
     ----------
     *names : str
         Run only jobs whose names begin with one of these, such as ``"SVC"`` or ``"GaussianProcessRegressor"``, and the
-        loops that threads of any fit share; all jobs if there are none.
+        loops that threads of any fit share. Without names, run all jobs.
     progress : callable, default=None
         Called with (jobs done, number of jobs, current job and function) before each job and each compilation.
 
@@ -113,7 +114,7 @@ def _silence() -> Iterator[None]:
 
 
 def jobs() -> dict[str, Callable[[], object]]:
-    """All jobs by name. A name begins with the estimator or function that it is about."""
+    """All jobs by name. A name begins with the estimator or function that the job runs."""
     found: dict[str, Callable[[], object]] = {}
 
     def add(name: str, model: str, X: Any, y: Any = None, n: int = 0, **parameters: Any) -> None:
@@ -270,7 +271,7 @@ def jobs() -> dict[str, Callable[[], object]]:
     found["SVC updates"] = _updates
     found[SHARED] = _shared_loops
     for name in mercer.__all__:
-        # examples of files write them, and those of displays need matplotlib
+        # examples of mercer.io write files, and examples of mercer.display need matplotlib
         home = getattr(getattr(mercer, name), "__module__", "")
         if name != "warm" and not home.startswith(("mercer.io", "mercer.display")) and _has_example(name):
             found[f"{name} example"] = partial(_run_example, name)
@@ -296,7 +297,7 @@ def _halves(n: int) -> Any:
 
 
 def _noisy(n: int) -> Any:
-    """Two classes, a tenth of them mistaken."""
+    """Two classes; a tenth of the labels are wrong."""
     return np.where(np.arange(n) % 10 == 3, 1 - _halves(n), _halves(n))
 
 
@@ -341,7 +342,7 @@ def _explained() -> None:
 
 
 def _updates() -> None:
-    """Samples come and leave. The matrix of the linear kernel is singular, so that SMO updates the machine."""
+    """Add and remove samples. The matrix of the linear kernel is singular, so that SMO updates the machine."""
     X = _samples(300)
     models = (mercer.SVC(), _noisy(300)), (mercer.SVC(kernel="linear"), _noisy(300)), (mercer.SVR(), _curve(300))
     for model, y in models:

@@ -156,7 +156,7 @@ def test_primal_is_that_of_the_decision_function(name):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [200, 1500])
 def test_agrees_with_the_certificate_of_the_fit(name, weighted, n):
-    """What certify finds on all rows is what fit found on those that matter, for both of its ways to solve."""
+    """certify finds on all rows the values that fit found on the rows that matter, for both of fit's ways to solve."""
     X, y, weight = samples(name, n)
     weight = weight if weighted else None
     model = fitted(mercer, name, X, y, weight)
@@ -207,7 +207,7 @@ def random_nu_fit(seed):
 
 
 def test_agrees_where_a_tube_is_hardly_open():
-    """What a sample has on both sides of ν-SVR's tube is lost in its coefficient: fit and certify restore the same."""
+    """A coefficient of ν-SVR is the difference of both sides of the tube: fit and certify restore the same sides."""
     different = []
     for seed in range(60):
         model, X, y = random_nu_fit(seed)
@@ -525,7 +525,7 @@ def test_pipelines_and_searches():
 
 
 def test_errors():
-    """What was found, what is allowed, what to do."""
+    """Errors say what was found, what is allowed and what to do."""
     X, y, weight = samples("SVC")
     model = fitted(sklearn.svm, "SVC", X, y)
     assert message(InvalidInputError, Ridge().fit(X, y), X, y) == (

@@ -140,7 +140,7 @@ def test_machines_without_an_optimum(model):
 
 
 def test_errors():
-    """What was found, what is allowed, what to do."""
+    """Errors say what was found, what is allowed and what to do."""
     X, y, _ = samples()
     assert message(InvalidInputError, SGDClassifier(loss="log_loss").fit(X, y), X, y) == (
         "certify supports SGDClassifier with loss 'hinge' or 'squared_hinge', but this one has loss='log_loss'."

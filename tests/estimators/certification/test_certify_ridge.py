@@ -43,7 +43,7 @@ def objective(K, y, weight, alpha, beta, b=0.0):
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_agrees_with_the_certificate_of_the_fit(params, weighted):
-    """What certify finds is what fit has found; where that was not the optimum, it may be sharper."""
+    """certify finds the certificate of the fit; if the fit did not end at the optimum, it may be sharper."""
     X, y, weight = samples()
     weight = weight if weighted else None
     with pytest.warns() if "max_iter" in params else np.errstate():
@@ -133,7 +133,7 @@ def test_a_penalty_that_rounding_hides(alpha):
 
 
 def test_errors():
-    """What was found, what is allowed, what to do."""
+    """Errors say what was found, what is allowed and what to do."""
     X, Y, _ = samples(targets=2)
     model = KernelRidge().fit(X, Y)
     assert message(InvalidInputError, model, X[:50], Y[:50]) == (

@@ -1,4 +1,4 @@
-"""Kernel k-means: the partitions of k-means, a lower bound that is one, weights, landmarks, new samples and errors."""
+"""Kernel k-means: the partitions of k-means, a valid lower bound, weights, landmarks, new samples and errors."""
 
 from itertools import product as pairs
 
@@ -41,7 +41,7 @@ def inertia_of(K, labels, weight):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("model", [KernelKMeans(), KernelKMeans(3, kernel="linear", landmarks=3)], ids=named)
 def test_conformance(model):
-    """scikit-learn's checks pass, but for those that no seeding at random passes."""
+    """scikit-learn's checks pass, except those that no random seeding passes."""
     check_estimator(model, expected_failed_checks=BY_CHANCE)
 
 

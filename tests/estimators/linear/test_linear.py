@@ -1,4 +1,4 @@
-"""What LinearSVC and LinearSVR do around their solvers: classes, weights, limits, warm starts, paths, prediction."""
+"""LinearSVC and LinearSVR around their solvers: classes, weights, limits, warm starts, paths, prediction."""
 
 import pickle
 import re
@@ -490,7 +490,7 @@ class TestBadInput:
     @every_machine
     @pytest.mark.parametrize("size", [{"C": 1e308}, {"weight": 1e300}], ids=str)
     def test_beyond_all_numbers(self, machine, size):
-        """What cannot be squared ends in a warning that says so, or in a certified answer."""
+        """Numbers that cannot be squared end in a warning that says so, or in a certified answer."""
         X, y = noisy(60, 4)
         model = clone(machine).set_params(C=size.get("C", 1.0))
         with warnings.catch_warnings():

@@ -389,7 +389,7 @@ def test_kernels_that_cannot_be_used(kernels, message):
     ids=named,
 )
 def test_matrices_that_cannot_be_used(shape, message):
-    """Not square, of too many axes, or not symmetric."""
+    """A matrix is refused if it is not square, has too many axes, or is not symmetric."""
     with pytest.raises(InvalidInputError, match=message):
         MKLClassifier("precomputed").fit(np.random.default_rng(0).uniform(size=shape), [0, 1, 0, 1, 0])
 

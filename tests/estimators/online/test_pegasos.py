@@ -112,7 +112,7 @@ class TestProblem:
         assert np.isfinite(model.objective_trace_[-1].bound) == bounded
 
     def test_n_steps(self):
-        """T can be given itself; the trace ends there, after looks at 1, 2, 4, … passes."""
+        """T can be given itself; the trace ends there, after points at 1, 2, 4, … passes."""
         X, y = cancer()
         model = PegasosClassifier(n_steps=2000, random_state=0).fit(X, y)
         assert [point.steps for point in model.objective_trace_] == [569, 1138, 2000]
@@ -120,7 +120,7 @@ class TestProblem:
         assert all(point.bound > 0 for point in model.objective_trace_)
 
     def test_a_run_that_reaches_its_tolerance_is_looked_at_once(self):
-        """The last look is the one that ended it: every point of the trace has its own number of steps."""
+        """The last evaluation is the one that ended it: every point of the trace has its own number of steps."""
         X, y = cancer()
         model = PegasosClassifier(0.1, max_iter=5000, tol=0.2, random_state=0).fit(X, y)
         steps = [point.steps for point in model.objective_trace_]
@@ -148,7 +148,7 @@ class TestProblem:
         assert found.gap == np.inf and not np.isnan([found.primal, found.dual]).any()
 
     def test_indefinite(self):
-        """A kernel that is none leaves no certificate, and says so."""
+        """An indefinite kernel has no valid certificate, and a warning says so."""
         X, y = cancer()
         with pytest.warns(UserWarning, match="not positive semidefinite"):
             model = PegasosClassifier(kernel=lambda A, B: -(A @ B.T), max_iter=2, random_state=0).fit(X, y)
@@ -336,7 +336,7 @@ class TestParts:
         assert model.predict([{"nappies", "bread"}, {"bread"}]).tolist() == [1, 0]
 
     def test_errors(self):
-        """What cannot go on says why."""
+        """A run that cannot be continued is an error that says why."""
         X, y = iris()
         with pytest.raises(ValueError, match="classes must be passed on the first call"):
             PegasosClassifier().partial_fit(X, y)
@@ -396,7 +396,7 @@ class TestEcosystem:
         assert model.predict(X[:3]).shape == (3,)
 
     def test_verbose(self, caplog):
-        """Looks are logged with their dual value."""
+        """Evaluations are logged with their dual value."""
         X, y = cancer()
         with caplog.at_level("INFO", logger="mercer"):
             PegasosClassifier(verbose=True, max_iter=4, random_state=0).fit(X, y)

@@ -120,7 +120,7 @@ def test_memory_and_kernels_on_objects():
     ],
 )
 def test_bad_codes(code, message):
-    """Codes that are none have a message."""
+    """Invalid codes have a message."""
     with pytest.raises(ValueError, match=message):
         OutputCodeSVC(code).fit(X, y)
 

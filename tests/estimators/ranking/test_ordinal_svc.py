@@ -199,7 +199,7 @@ def test_limits(constraints):
 @pytest.mark.filterwarnings("ignore")
 @BOTH
 def test_conformance(constraints):
-    """Every check of scikit-learn passes, but for those of weights, where two fits stop at tol."""
+    """Every check of scikit-learn passes, except those of weights, where two fits stop at tol."""
     reason = "both fits stop at tol, but at different points"
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     estimator = OrdinalSVC(constraints=constraints)

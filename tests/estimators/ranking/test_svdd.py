@@ -137,7 +137,7 @@ def test_limits():
 
 @pytest.mark.filterwarnings("ignore")
 def test_conformance():
-    """Every check of scikit-learn passes, but for those of weights, where two fits stop at tol."""
+    """Every check of scikit-learn passes, except those of weights, where two fits stop at tol."""
     reason = "both fits stop at tol, but at different points"
     expected = {f"check_sample_weight_equivalence_on_{kind}_data": reason for kind in ("dense", "sparse")}
     results = check_estimator(SVDD(), expected_failed_checks=expected, on_fail=None, on_skip=None)

@@ -88,7 +88,7 @@ class TestParameters:
             SVC(kernel=Gaussian()).set_params(kernel__sigma=1)
 
     def test_repr(self):
-        """An estimator prints as the expression that builds it, without what is as usual."""
+        """An estimator prints as the expression that builds it, without parameters that have their defaults."""
         assert (
             repr(SVC(C=2, kernel=0.5 * Gaussian(gamma=0.1) + 1)) == "SVC(C=2, kernel=0.5 * Gaussian(gamma=0.1) + 1.0)"
         )
@@ -127,7 +127,7 @@ class TestPickle:
             assert copy.certificate_ == model.certificate_
 
     def test_predicting_makes_no_larger_file(self):
-        """What prediction prepares is not written down."""
+        """Data that prediction prepares are not stored."""
         X, y = iris()
         model = SVC().fit(X, y)
         before = len(pickle.dumps(model))

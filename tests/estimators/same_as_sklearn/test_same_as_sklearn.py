@@ -53,7 +53,7 @@ def fit_both(name, X, y=None, sample_weight=None, **params):
 
 
 def rounding(ours, theirs, X):
-    """What LIBSVM's float32 kernel and two fits within tol may make of a decision value."""
+    """The change of a decision value that LIBSVM's float32 kernel and two fits within tol may cause."""
     coef = theirs.dual_coef_.toarray() if sp.issparse(theirs.dual_coef_) else theirs.dual_coef_
     return 1e-5 + 2e-6 * np.abs(coef).sum(axis=1).max() * max(1.0, np.abs(ours._kernel(X)).max())
 

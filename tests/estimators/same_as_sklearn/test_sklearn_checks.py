@@ -16,7 +16,7 @@ DENSE, SPARSE = "check_sample_weight_equivalence_on_dense_data", "check_sample_w
 
 
 def checks_that_sklearn_fails_too(estimator):
-    """Those that scikit-learn's own class does not pass, with the reason."""
+    """The checks that scikit-learn's own class does not pass, with the reason."""
     failures = {}
     if isinstance(estimator, (KernelRidge, KernelRidgeCV)):
         if estimator.kernel == Gaussian():

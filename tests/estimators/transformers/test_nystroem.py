@@ -181,7 +181,7 @@ class TestGivenLandmarks:
         np.testing.assert_allclose(repeated @ repeated.T, model.transform(X) @ model.transform(X).T, atol=1e-7)
 
     def test_bad_landmarks(self):
-        """Wrong features, nothing, NaN, a number, a wrong kind, columns in another order, indices that are none."""
+        """Wrong features, nothing, NaN, a number, a wrong kind, columns in another order, invalid indices."""
         X = samples(10)
 
         def refused(words, landmarks, kernel="rbf", samples=X):

@@ -56,7 +56,7 @@ def stacked(rows):
 
 @pytest.mark.parametrize("kind", ["file", "folder", "dataset", "table"])
 def test_blocks_are_the_table(kind, tmp_path):
-    """Whatever the row groups are, and however the table is given."""
+    """Blocks hold the rows of the table for any row groups, however the table is given."""
     frame = numbers()
     if kind == "folder":
         for k in range(3):

@@ -242,7 +242,7 @@ class TestNames:
     """Features prepared separately find each other."""
 
     def test_runs_in_other_alphabets(self):
-        """Whatever the characters around them, and whether they are packed or not."""
+        """Equal runs are found with any characters around them, packed or not."""
         here, there = ["abcab" * 10, "b"], ["zab\U0001f600" + "abcab" * 9, "bcd"]
         for k, packed in ((3, True), (40, False)):
             ours, theirs = (Spectrum(k, shortest=1).prepare(strings).names for strings in (here, there))

@@ -159,7 +159,7 @@ def test_intervals_cover(symmetric):
 
 
 def test_unusable():
-    """What cannot be answered is refused with a reason."""
+    """Questions that cannot be answered are refused with a reason."""
     X, y = sample(2, 100)
     model = Classifier(SVC()).fit(X, y)
     with pytest.raises(InvalidInputError, match="label 7"):

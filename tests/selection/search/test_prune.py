@@ -77,7 +77,7 @@ def test_the_bound_does_not_change_the_choice(seed, scoring):
 
 
 def test_pruning_does_not_depend_on_threads():
-    """What is given up is the same for any number of threads."""
+    """The same candidates are given up for any number of threads."""
     X, y = load_iris(return_X_y=True)
     for rule in ("bound", "race"):
         one, two = (SVCCV(Cs=CS, gammas=GAMMAS, prune=rule, n_jobs=n, refit=False).fit(X, y) for n in (1, 2))

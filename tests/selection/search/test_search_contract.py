@@ -160,7 +160,7 @@ def test_the_time_left_is_that_of_all_fits(caplog):
     ids=named,
 )
 def test_mistakes_are_explained(params, message):
-    """What is wrong, what was found, what to do."""
+    """Errors say what is wrong, what was found and what to do."""
     X, y = data()
     with pytest.raises((InvalidInputError, ValueError)) as caught:
         SVCCV(**params).fit(X, y)

@@ -86,7 +86,7 @@ def test_ids_are_unique(open_studio):
 
 
 def test_the_certificate_is_spoken(open_studio):
-    """Once the machine rests, a polite live region says that it is optimal and names the gap."""
+    """Once the machine has settled, a polite live region says that it is optimal and names the gap."""
     studio = open_studio(TWO)
     studio.wait(
         "document.querySelector('mercer-certificate [aria-live=polite]').textContent.startsWith('Optimal. Gap ')"

@@ -104,7 +104,7 @@ def test_breaks_of_the_path_are_marked_and_reached(studio):
     page.click("button[aria-label='C at the next break']")
     above = min(one for one in breaks if one > C)
     assert studio.settle().state["C"] == pytest.approx(above, rel=1e-6)
-    page.click("button[aria-label='C at the break before']")
+    page.click("button[aria-label='C at the previous break']")
     assert studio.settle().state["C"] == pytest.approx(max(one for one in breaks if one < above * (1 - 1e-6)), rel=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Tables of one's own on the page: columns, kernel components and strings as the plane, a fit as mercer fit."""
+"""Tables of the user on the page: columns, kernel components and strings as the plane, a fit as mercer fit."""
 
 import numpy as np
 import pytest

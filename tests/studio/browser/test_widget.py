@@ -32,7 +32,7 @@ WIDGET = """async () => {
 
 @pytest.mark.slow
 def test_the_widget_shows_the_same_page(open_studio):
-    """A widget starts with its state, reports changes once they rest, follows its model, and cleans up."""
+    """A widget starts with its state, reports changes after a pause, follows its model, and cleans up."""
     # a notebook allows modules from blobs; the page's own policy does not
     studio = open_studio(bypass_csp=True)
     page = studio.page

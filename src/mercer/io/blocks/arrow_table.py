@@ -1,9 +1,9 @@
 """A Parquet file, a folder of Parquet files or an Arrow dataset as one table that is read by ranges of rows.
 
 A piece is a row group of a Parquet file, or a whole file of another format. A range of rows is read from the pieces
-that it meets. A row group is stored column by column: to decode some rows of it takes a page of each column, a megabyte
-of numbers, and twice as much for buffers. Up to two megabytes a column, a row group is decoded instead, some columns at
-a time, and its rows are served from there; a larger one is decoded in small batches.
+that it overlaps. A row group is stored column by column: decoding a few of its rows takes a page of each column, a
+megabyte of numbers, and twice as much for buffers. A row group of up to two megabytes per column is therefore decoded
+at once, some columns at a time, and serves all its rows; a larger one is decoded in small batches.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError, MissingExtraError
 
-# bytes that pyarrow decodes at a time, and rows at least and at most
+# bytes that pyarrow decodes at a time, and the fewest and most rows
 BATCH, FEWEST, MOST = 1 << 22, 256, 1 << 14
 # bytes of a column of a row group that are read at a time
 BUFFER = 1 << 16
-# up to so many bytes a column a row group is decoded at once, so many columns at a time
+# a row group of at most this many bytes per column is decoded at once, this many columns at a time
 DECODED, TOGETHER = 1 << 21, 16
 # a message shows at most this many names
 SHOWN = 20
@@ -55,7 +55,7 @@ class ArrowTable:
 
     Attributes
     ----------
-    name : what messages call it.
+    name : its name in messages.
     names : the names of the columns.
     n : the number of rows.
     pieces : the row groups or files, in order.
@@ -160,10 +160,10 @@ class ArrowTable:
                 if skipped < rows:
                     yield batch.slice(skipped)
                 skipped = max(0, skipped - rows)
-                del batch  # it keeps all rows of its piece, while the next one is decoded
+                del batch  # else it keeps all rows of its piece in memory while the next piece is decoded
 
     def _of_piece(self, piece: Piece, names: Sequence[str]) -> Iterator[Any]:
-        """Read a piece in batches, of a large row group one after the other."""
+        """Read a piece in batches; a large row group is decoded batch by batch."""
         own = [self._own[name] for name in names]
         rows = max(FEWEST, min(MOST, BATCH // max(1, self.bytes_per_row(names))))
         try:
@@ -180,7 +180,7 @@ class ArrowTable:
                         yield from _by_columns(file, groups, own).to_batches(rows)
                     else:
                         yield from file.iter_batches(rows, row_groups=groups, columns=own, use_threads=False)
-                # what was freed goes back to the system, not to a pool
+                # return freed memory to the system, not to a pool
                 pyarrow.default_memory_pool().release_unused()
                 return
             yield from piece.fragment.to_batches(

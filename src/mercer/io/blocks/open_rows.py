@@ -1,4 +1,4 @@
-"""The door to rows on disk."""
+"""Open rows that stay on disk."""
 
 from __future__ import annotations
 

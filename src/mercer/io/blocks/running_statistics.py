@@ -1,9 +1,9 @@
 """Statistics of a column that is read block by block: distinct values, mean and variance, the exact median, words.
 
-Mean and variance are those of all values (Chan, Golub & LeVeque 1983). The median is exact: a pass counts the values in
-an interval of float64 numbers and the next one narrows it down, beginning with an interval around the median of a few
-rows, which is nearly always right. The number of distinct values is exact up to `KEPT`, beyond that an estimate from
-the values with the smallest hashes (Bar-Yossef et al. 2002).
+Mean and variance are those of all values (Chan, Golub & LeVeque 1983). The median is exact: each pass counts the values
+in an interval of float64 numbers and chooses a smaller one for the next pass. The first interval surrounds the median
+of a few rows and nearly always contains the median. The number of distinct values is exact up to `KEPT`, beyond that an
+estimate from the values with the smallest hashes (Bar-Yossef et al. 2002).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEPT = 1 << 16
 MOST_WORDS = 1_000_000
 # bins into which a pass divides the interval that contains the median
 BINS = 1024
-# the first interval reaches so far around the middle of the sample, in standard deviations of its rank
+# half the width of the first interval around the sample's median, in standard deviations of the median's rank
 SURE = 5.0
 TOP = np.uint64(1 << 63)
 LAST = (1 << 64) - 1
@@ -38,7 +38,7 @@ class DistinctCount:
         self._limit = LAST  # hashes up to this one are kept
 
     def update(self, keys: Vector) -> None:
-        """Add values, given as uint64 numbers that are equal for equal values only."""
+        """Add values, given as uint64 numbers that are equal if and only if the values are."""
         # the finaliser of SplitMix64: a bijection, so that different values keep different hashes
         with np.errstate(over="ignore"):
             h = keys.astype(np.uint64, copy=True)
@@ -90,7 +90,7 @@ class MedianSearch:
         self._n_kept = 0
 
     def update(self, values: Vector) -> None:
-        """Count known values in the present pass."""
+        """Count values that are not missing in the present pass."""
         if self.median is not None:
             return
         keys = float_keys(values)
@@ -107,7 +107,7 @@ class MedianSearch:
             self._kept = None
 
     def end_pass(self) -> None:
-        """Set ``median`` if it is known now, else choose a smaller interval for the next pass."""
+        """Set ``median`` if this pass has found it, else choose a smaller interval for the next pass."""
         if self.median is not None:
             return
         if self._n == 0:
@@ -146,7 +146,7 @@ def floats_of(keys: Vector) -> Vector:
 
 
 class NumberStatistics:
-    """What the preparation of a numeric column needs to know."""
+    """The statistics that the preparation of a numeric column needs."""
 
     def __init__(self, sample: Vector, room: int) -> None:
         self.search = MedianSearch(sample[~np.isnan(sample)], room)
@@ -174,7 +174,7 @@ class NumberStatistics:
         self._known = total
 
     def describe(self, column: Column) -> Column:
-        """Return the description of the whole column, which is left out if it says nothing."""
+        """Return the description of the whole column; a column without information is left out."""
         column = replace(column, missing=self._n - self._known, different=self._distinct.count(self._known))
         large = self._large or (self._whole and max(abs(self._low), abs(self._high)) >= EXACT and self._known > 0)
         why = why_useless(column, self._n, whole=self._whole, large=large, spread=self._high - self._low)
@@ -192,7 +192,7 @@ class NumberStatistics:
 
 
 class WordStatistics:
-    """What the preparation of a category or of free text needs to know. ``n`` is the number of rows of the table."""
+    """The statistics that a category or free text needs for its preparation. The table has ``n`` rows."""
 
     def __init__(self, n: int) -> None:
         self._most = min(MOST_WORDS, max(FEW, SHARE * n))
@@ -211,7 +211,7 @@ class WordStatistics:
         self._spaces += sum(" " in word for word in present)
         if present:
             self._distinct.update(hash_array(np.array(present, dtype=object), categorize=True))
-        if len(self._words) <= self._most:  # more of them are no category
+        if len(self._words) <= self._most:  # a column with more words is not a category
             self._words |= dict.fromkeys(present)
 
     def describe(self, column: Column) -> Column:

@@ -1,9 +1,9 @@
 """Find the columns of a table on disk and fit their preprocessing, in one or two passes over its rows.
 
-The result is that of `mercer fit` on the whole table. What depends on the notation of cells in columns of strings
-(kind, number format, order of dates) is found from the first rows of up to `PLACES` row groups, `SAMPLE` rows in all;
-every other cell is then read in that way, and one that does not fit is an error that names it. Statistics are those of
-all rows (see `running_statistics`).
+The result is that of `mercer fit` on the whole table. The notation of cells in columns of strings (kind, number format,
+order of dates) is found from the first rows of up to `PLACES` row groups, `SAMPLE` rows in all. Every other cell is
+read in this notation; a cell that does not fit raises an error that names it. Statistics are those of all rows (see
+`running_statistics`).
 """
 
 from __future__ import annotations

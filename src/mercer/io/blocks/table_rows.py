@@ -215,7 +215,7 @@ class PreparedRows(TableRows):
 
     @property
     def bytes_per_row(self) -> int:
-        """The memory of a row, if it is dense; as if all cells were used, if it is sparse."""
+        """The memory of a row; for sparse rows an estimate from the number of columns of the table."""
         cells = self._table.bytes_per_row(self._features)
         return cells + (12 * 4 * len(self._features) if self._transformer.sparse_output_ else 8 * self.n_columns)
 

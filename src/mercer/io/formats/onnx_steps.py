@@ -107,7 +107,7 @@ def write_steps(graph: Graph, model: Any, steps: Sequence[tuple[str, Any]], n_fe
 
 
 def _passes(step: Any) -> bool:
-    """Whether a step does nothing. TableReader counts: the inputs of a graph already have the types it produces."""
+    """Whether a step needs no node, such as TableReader: the inputs of a graph already have the types it produces."""
     return step is None or isinstance(step, TableReader) or (isinstance(step, str) and step == "passthrough")
 
 

@@ -23,7 +23,7 @@ LARGEST_NUMBER = 8
 # bytes of the header in front of an array, at most
 LONGEST_HEADER = 4096
 DIMENSIONS = 8
-# of data frames
+# libraries whose data frames can be stored
 LIBRARIES = ("pandas", "polars")
 
 

@@ -20,7 +20,7 @@ import mercer
 from mercer.exceptions import InvalidInputError, ModelFileError
 from mercer.kernels import Kernel
 
-# private classes, by the module in which they are today; files name them without the module
+# private classes, by the module that defines them; files name them without the module
 INSIDE = {
     "mercer.estimators.exact_updates.machine_updates": ("MachineUpdates",),
     "mercer.estimators.exact_updates.system_updates": ("SystemUpdates",),

@@ -21,7 +21,7 @@ Texts = Sequence[str | None]
 CLOCK = r"(?:T| +)(\d\d?):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)? ?([AaPp]\.?[Mm]\.?)?"
 TIME = rf"(?:{CLOCK})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?"
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-# by the order of year, month and day
+# patterns of dates, by the order of year, month and day
 PATTERNS = {
     "ymd": (re.compile(rf"(\d{{4}})[-/.](\d\d?)(?:[-/.](\d\d?))?{TIME}"),),
     "dmy": (

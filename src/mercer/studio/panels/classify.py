@@ -1,4 +1,4 @@
-"""Fits of classification and one-class machines over the plane, with what the page shows of them."""
+"""Fits of classification and one-class machines over the plane, and the answers that show them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fit_plane(state: State, grid: tuple[int, int]) -> dict[str, Any]:
 
 
 def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> dict[str, Any]:
-    """What the page shows of a fitted machine."""
+    """The answer that shows a fitted machine."""
     with quietly():
         try:
             report = kkt_report(model, state.X, None if state.mode == "one_class" else state.y)
@@ -176,7 +176,7 @@ def class_numbers(state: State, model: Any, report: KKTReport) -> list[dict[str,
 def separation_numbers(
     n: int, norm: float, margin: float, counts: tuple[int, int, int], wrong: int, slack: float, n_pairs: int = 1
 ) -> list[dict[str, Any]]:
-    """What is said of every classifier of n points; ``counts`` are its support vectors, those free and those at C."""
+    """Numbers that every classifier has; ``counts``: all support vectors, the free ones and the ones at C."""
     of_pairs = "" if n_pairs == 1 else f"; the smallest of {n_pairs} pairs of classes"
     carrying, free, bound = counts
     return [

@@ -65,7 +65,7 @@ _MACHINES = Cache(KEPT)
 
 
 def key_of(state: State) -> tuple[Hashable, ...]:
-    """What a fit depends on."""
+    """All values that a fit depends on, as a key of the cache."""
     own: dict[str, tuple[Hashable, ...]] = {
         "classify": (state.C, state.loss, state.bias),
         "regress": (state.C, state.loss, state.bias, state.epsilon),
@@ -130,7 +130,7 @@ def refusal(error: Exception) -> str:
 
 
 def too_few(state: State) -> str | None:
-    """What is missing before a machine can be fitted; None if nothing is."""
+    """The points that are missing for a fit, as a sentence; None if there are enough."""
     if state.mode == "classify":
         return None if len(state.classes) >= 2 else "Place points of at least two classes."
     return None if state.n >= 1 else "Place at least one point."
@@ -223,7 +223,7 @@ def grid_json(state: State, grid: tuple[int, int], values: Sequence[float] | Any
 
 
 class _Quiet:
-    """How many blocks ignore warnings, and what restores the filters after the last one."""
+    """The number of blocks that ignore warnings, and the context that restores the filters after the last block."""
 
     def __init__(self) -> None:
         self.lock, self.depth = threading.Lock(), 0
@@ -235,10 +235,10 @@ _QUIET = _Quiet()
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Ignore warnings meanwhile: answers tell the same by status and certificate. Threads may do so at the same time.
+    """Ignore warnings in a block, also in several threads at once: status and certificate tell the same.
 
-    `warnings.catch_warnings` in each thread would restore the wrong filters if two threads leave it in another order;
-    here the first one enters it and the last one leaves it.
+    With `warnings.catch_warnings` in each thread, threads that leave in another order would restore the wrong filters.
+    Here only the first thread enters it, and the last one leaves it.
     """
     if getattr(sys.flags, "context_aware_warnings", False):  # each thread has filters of its own
         with warnings.catch_warnings():

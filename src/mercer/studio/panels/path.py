@@ -30,7 +30,7 @@ from mercer.studio.state import State, StateError
 TIME_LIMIT = 25.0
 # points for which the path is computed: its time grows with their cube
 MOST_POINTS = 1000
-# numbers of the coefficients that an answer holds; of longer paths it has the breaks alone
+# the most coefficients that an answer holds; for longer paths it holds only the breaks
 MOST_NUMBERS = 300_000
 # a coefficient closer to its bound than this share of C is at the bound
 AT_BOUND = 1e-9

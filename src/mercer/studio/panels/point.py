@@ -100,7 +100,7 @@ def sentence(state: State, problem: Optimality, place: int) -> str:
 
 
 def _without(state: State, index: int) -> dict[str, Any]:
-    """What the machine without the point says about it: the exact machine, fitted anew."""
+    """The prediction of the point by the exact machine that is fitted anew without it."""
     others = replace(state, points=state.points[:index] + state.points[index + 1 :], selected=None)
     if too_few(others) is not None:
         return {"f": None, "label": None, "flips": None, "text": "Without this point there is no machine."}
@@ -132,7 +132,7 @@ def _without(state: State, index: int) -> dict[str, Any]:
 
 
 def all_left_out(state: State) -> dict[str, Any]:
-    """The answer to `leave_one_out`: every point, by the machine without it."""
+    """The answer to `leave_one_out`: the prediction of each point by the machine without it."""
     if state.mode not in ("classify", "regress"):
         raise StateError("Leave-one-out answers are for classification and regression.", "mode")
     try:

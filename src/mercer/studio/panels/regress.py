@@ -27,7 +27,7 @@ from mercer.theory.kkt import Optimality, kkt_report
 
 # functions drawn from the posterior of a Gaussian process, and their seed
 N_SAMPLES, SEED = 3, 0
-# points at which they are drawn at most: covariances take the square of it
+# the most points at which they are drawn: the covariance matrix has the square of this many entries
 MOST_SAMPLED = 200
 
 

@@ -16,7 +16,7 @@ from mercer.studio.state import State, StateError, number
 TIME_LIMIT = 20.0
 # up to this many points each is left out once; more are divided into folds
 LEAVE_ONE_OUT, FOLDS = 60, 5
-# values along one side of the map, and points
+# the most values along one side of the map, and the most points
 MOST_VALUES, MOST_POINTS = 25, 1000
 DEFAULT = {"gammas": np.geomspace(0.01, 100, 13), "Cs": np.geomspace(0.01, 1000, 11)}
 

@@ -26,7 +26,7 @@ from mercer.studio.panels.gram_matrix import matrix_of
 from mercer.studio.state import PROCEDURES, State, StateError, number, one_of, whole
 
 MOST_POINTS, MOST_STEPS, MOST_FRAMES = 500, 5000, 300
-# numbers of all frames together
+# the most numbers in all frames together
 MOST_NUMBERS = 100_000
 TIME_LIMIT = 10.0
 # SMO and coordinate ascent end at this violation
@@ -44,7 +44,7 @@ class Walk:
 
     Attributes
     ----------
-    steps : what the estimator kept.
+    steps : the estimator's ``steps_``.
     beta : the signed coefficients before the first step and after each one: one row more than there are steps.
     b : the intercept at the same times.
     exact : coefficients and intercept of the exact machine of the same problem; None if there is none.
@@ -248,7 +248,7 @@ def _lms(state: State, procedure: dict[str, Any]) -> Walk:
     beta = np.zeros((n_steps + 1, state.n))
     for k in range(n_steps):
         beta[k + 1] = beta[k] + model.learning_rate_ * (target - K @ beta[k])
-    # where it tends to: least squares, in the directions that it reaches within a million steps
+    # its limit: least squares, in the directions that it reaches within a million steps
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     reached = values > REACHED * max(float(values[-1]), 1e-300)
     limit = vectors[:, reached] @ ((vectors[:, reached].T @ target) / values[reached])
@@ -343,7 +343,7 @@ def quadratic(K: Matrix, linear: Vector, beta: Vector, sign: Vector, i: int, j: 
 
 
 def _penalty(state: State) -> float:
-    """What a squared loss adds to the diagonal of K: 1/(2C)."""
+    """The number that a squared loss adds to the diagonal of K: 1/(2C)."""
     return 0.5 / state.C if state.loss == "squared_hinge" else 0.0
 
 

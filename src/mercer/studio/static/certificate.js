@@ -2,12 +2,12 @@
  * <mercer-certificate>: the proof that the machine is optimal. Primal and dual value as two bars that meet, the gap between
  * them, and the numbers of the machine, each with an explanation.
  *
- * Properties in: state, result. Events out: ask, for the leave-one-out error of a machine that rests.
+ * Properties in: state, result. Events out: ask, for the leave-one-out error once the machine has not changed for a while.
  */
 import { define, html, send, tidy } from "./dom.js";
 
 const HELP = {
-  primal: "Value of the problem that the machine minimises: ½|w|² + C Σξ. Every machine has a primal value; the best one the smallest.",
+  primal: "Value of the problem that the machine minimises: ½|w|² + C Σξ. Every machine has a primal value; the best machine has the smallest.",
   dual: "Value of the dual problem at these α. No machine has a primal value below it.",
   gap: "Primal minus dual value: no machine is better than this one by more than the gap.",
 };
@@ -79,7 +79,7 @@ class MercerCertificate extends HTMLElement {
     this.leaveOneOut();
   }
 
-  /** Once the machine rests, ask for its leave-one-out error, if the part of the card that shows it is open. */
+  /** Once the machine has not changed for a while, ask for its leave-one-out error, if the part of the card that shows it is open. */
   leaveOneOut() {
     clearTimeout(this.heldOutTimer);
     const result = this._result;

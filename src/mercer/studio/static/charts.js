@@ -6,7 +6,7 @@ import { h, number, s } from "./panel.js";
 
 /**
  * Round places for ticks.
- * @param {number} low @param {number} high @param {number} count about as many
+ * @param {number} low @param {number} high @param {number} count about this many
  * @returns {number[]}
  */
 export function ticks(low, high, count = 4) {

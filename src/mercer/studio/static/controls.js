@@ -1,5 +1,5 @@
 /**
- * <mercer-controls>: mode, point sets, kernel by name or by expression, C on its exact path, and what else a mode has.
+ * <mercer-controls>: mode, point sets, kernel by name or by expression, C on its exact path, and the other parameters of the mode.
  *
  * Properties in: state, presets, path (the exact path over C or null), problem (an error of the last fit or null).
  * Events out: patch, sliding (while C moves), ask (fit, to check an expression).
@@ -166,7 +166,7 @@ class MercerControls extends HTMLElement {
       onChange: () => send(this, "sliding", { sliding: false }),
     });
     this.pathLine = html("p", { class: "hint path-line" });
-    this.previousBreak = html("button", { type: "button", class: "button tiny", text: "◂", title: "C at the break before", "aria-label": "C at the break before", on: { click: () => this.toBreak(-1) } });
+    this.previousBreak = html("button", { type: "button", class: "button tiny", text: "◂", title: "C at the previous break", "aria-label": "C at the previous break", on: { click: () => this.toBreak(-1) } });
     this.nextBreak = html("button", { type: "button", class: "button tiny", text: "▸", title: "C at the next break", "aria-label": "C at the next break", on: { click: () => this.toBreak(1) } });
     this.pathRow = html("div", { class: "path-row", hidden: true }, this.pathLine, this.previousBreak, this.nextBreak);
     this.hard = html("input", { type: "checkbox", id: "mercer-hard", on: { change: () => this.patch({ C: this.hard.checked ? "inf" : (this.lastC ?? 1) }) } });
@@ -243,7 +243,7 @@ class MercerControls extends HTMLElement {
     this.updateKernel();
   }
 
-  /** Ask for a fit with the typed kernel; the state changes only if there is one. */
+  /** Ask for a fit with the typed kernel; the state changes only if the fit succeeds. */
   async checkExpression() {
     clearTimeout(this.expressionTimer);
     const kernel = this.expression.value.trim();

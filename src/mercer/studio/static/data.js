@@ -1,5 +1,5 @@
 /**
- * <mercer-data>: a table of one's own. Two columns, two kernel principal components or a kernel map of strings as the plane;
+ * <mercer-data>: a table of the user. Two columns, two kernel principal components or a kernel map of strings as the plane;
  * "fit as `mercer fit`" with progress, report and model file.
  */
 
@@ -12,7 +12,7 @@ const MOST_BYTES = 14_000_000;
 const STRING_KERNELS = ["spectrum(3)", "spectrum(2)", "mismatch(3)", "subsequence(3)", "commonsubstrings()"];
 const POLL = 400;
 
-/** The panel of one's own data: see the head of this file. */
+/** The panel for the user's data: see the head of this file. */
 export class Data extends Panel {
   constructor() {
     super();

@@ -1,14 +1,14 @@
 /**
- * Which answer is asked for after which change.
+ * Decides which answer the page asks for after a change.
  *
- * A change of points or parameters asks for `fit` on a coarse grid at once (a newer change replaces a waiting one) and, when
- * the hand rests, for the same machine on a fine grid. While C slides over its exact path, `at_C` answers instead: it
- * reads the machine off the path without a new fit. The path itself is asked for when the hand rests.
+ * A change of points or parameters asks for `fit` on a coarse grid at once (a newer change replaces a waiting one) and, after
+ * a pause without changes, for the same machine on a fine grid. While C slides over its exact path, `at_C` answers instead:
+ * it reads the machine off the path without a new fit. The path itself is asked for after a pause.
  *
  * @typedef {import("./store.js").State} State
  */
 
-const HELD_CELLS = 3200; // while a hand holds a point
+const HELD_CELLS = 3200; // while the user holds a point
 const COARSE_CELLS = 4800;
 const FINE_CELLS = 20000;
 const REST = 220; // milliseconds without a change
@@ -60,7 +60,7 @@ export class Fitting {
     this.state = state;
   }
 
-  /** While a hand holds a point only coarse machines are fitted; fine pictures and paths wait. @param {boolean} holding */
+  /** While the user holds a point, only coarse machines are fitted; fine pictures and paths wait. @param {boolean} holding */
   hold(holding) {
     this.holding = holding;
     clearTimeout(this.timer);

@@ -14,7 +14,7 @@ const THEME = "mercer-studio-theme";
 export function buildHeader(actions) {
   const system = matchMedia("(prefers-color-scheme: dark)");
   let chosen = recall();
-  // JupyterLab says by an attribute of the body whether its theme is light
+  // an attribute of the body tells whether JupyterLab's theme is light
   const around = () => (document.body.dataset.jpThemeLight ? document.body.dataset.jpThemeLight === "false" : system.matches);
   const dark = () => (chosen === null ? around() : chosen === "dark");
 

@@ -141,7 +141,7 @@ export class Lessons extends Panel {
     return this.cards.findIndex((card) => card.id === this.state?.lesson);
   }
 
-  /** Show the card of the state, or the way in. */
+  /** Show the card of the state, or the introduction. */
   fill() {
     const card = this.cards[this.index];
     this.list.replaceChildren(h("option", { value: "", text: this.cards.length ? "choose a lesson …" : "no lessons yet" }),
@@ -221,7 +221,7 @@ export class Lessons extends Panel {
     if (!file) return;
     try {
       const cards = parseCards(await file.text());
-      // what only the back end can judge, such as the text of a kernel
+      // fields that only the back end can check, such as the text of a kernel
       for (const [k, card] of cards.entries()) {
         try {
           await this.ask("fit", { state: checkState({ ...card.state, lesson: card.id }), grid: [8, 8] });

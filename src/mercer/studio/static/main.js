@@ -84,7 +84,7 @@ export function mount(root, call, options = {}) {
 
   let started = false; // whether a machine has been shown
   /** @type {any} */ let shown = null; // the newest answer
-  // while a hand is on the plane the panels wait: what they ask for would slow the fits down
+  // while the user edits the plane, the panels wait: their questions would slow the fits down
   const listening = () => (fitting.holding ? [plane, controls, certificate] : components);
   const fitting = new Fitting(ask, {
     view: (state) => plane.viewFor(state),
@@ -159,7 +159,7 @@ export function mount(root, call, options = {}) {
     options.onState?.(state);
   });
 
-  /** Run a change; a state that cannot be used is told and changes nothing. @param {() => void} change */
+  /** Run a change; an invalid state is reported and changes nothing. @param {() => void} change */
   function attempt(change) {
     try {
       change();
@@ -169,7 +169,7 @@ export function mount(root, call, options = {}) {
     }
   }
 
-  /** @type {WeakMap<EventTarget, import("./transport.js").Call>} each component has its own rule of the newest request */
+  /** @type {WeakMap<EventTarget, import("./transport.js").Call>} for each component its own queue, which keeps only the newest request */
   const asks = new WeakMap();
   /** @type {Record<string, (detail: any, target: EventTarget) => void>} */
   const listeners = {

@@ -50,7 +50,7 @@ export class SearchMap extends Panel {
     if (this.active && !this.answer) this.load(false);
   }
 
-  /** What the map depends on: everything but γ and C. */
+  /** The parts of the state that the map depends on: all but γ and C. */
   keyOf() {
     if (!this.state) return "";
     return machineKey({ ...this.state, C: 0, kernel: withGamma(this.state.kernel, 1), view: 0 });

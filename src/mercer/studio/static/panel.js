@@ -194,7 +194,7 @@ export class Panel extends HTMLElement {
     if (this._built && changed) this.activeChanged();
   }
 
-  /** The theme is another one: pictures on a canvas are drawn again. */
+  /** The theme has changed: pictures on a canvas are drawn again. */
   set dark(_dark) {
     if (this._built && this._active) this.themeChanged();
   }
@@ -215,13 +215,13 @@ export class Panel extends HTMLElement {
 
   /** Create the content, once. */
   build() {}
-  /** The state is another one. @param {any} _before */
+  /** The state has changed. @param {any} _before */
   stateChanged(_before) {}
-  /** The result of the fit is another one. */
+  /** The result of the fit has changed. */
   resultChanged() {}
   /** The panel was shown or hidden. */
   activeChanged() {}
-  /** The theme is another one. */
+  /** The theme has changed. */
   themeChanged() {}
 
   /** @param {string} name @param {any} detail */
@@ -240,7 +240,7 @@ export class Panel extends HTMLElement {
   }
 
   /**
-   * Ask, and hand on only the answer to the newest question of this name. Errors are shown by `fail`.
+   * Ask, and pass on only the answer to the newest question of this name. Errors are shown by `fail`.
    * @param {string} name
    * @param {any} payload
    * @param {(answer: any) => void} use
@@ -261,7 +261,7 @@ export class Panel extends HTMLElement {
   }
 
   /**
-   * While the panel is shown, ask once for each key of the state; then use the answer, or clear what depends on it.
+   * While the panel is shown, ask once for each key of the state; then use the answer, or clear its results.
    * @param {string} name @param {(state: any) => string} keyOf @param {(answer: any) => void} use @param {() => void} clear
    */
   askOnce(name, keyOf, use, clear, milliseconds = PATIENCE) {
@@ -305,7 +305,7 @@ export function define(tag, type) {
   if (!customElements.get(tag)) customElements.define(tag, type);
 }
 
-/** What of a state changes kernel values, machines or pictures; not the selection, the lesson or what is shown.
+/** The parts of a state that change kernel values, machines or pictures; not the selection, the lesson or `show`.
  * @param {any} state @returns {string} */
 export function machineKey(state) {
   if (!state) return "";
@@ -313,7 +313,7 @@ export function machineKey(state) {
   return JSON.stringify(rest);
 }
 
-/** What of a state changes kernel values. @param {any} state @returns {string} */
+/** The parts of a state that change kernel values. @param {any} state @returns {string} */
 export function kernelKey({ kernel, points, mode }) {
   return JSON.stringify([kernel, points, mode]);
 }

@@ -1,8 +1,8 @@
 /**
  * <mercer-plane>: the points and the machine. A canvas holds regions and lines, an SVG above it the points.
  *
- * Properties in: state, result, frame (a machine on its way, from the stepper), other (a second marked point), axes, dark.
- * Events out: patch, select, ask (point), hold (a hand is on the plane), gesture-end, resized, notice.
+ * Properties in: state, result, frame (the machine of one step, from the stepper), other (a second marked point), axes, dark.
+ * Events out: patch, select, ask (point), hold (the user is editing the plane), gesture-end, resized, notice.
  */
 import { fieldOf, valueAt } from "./contours.js";
 import { define, html, send, svg, tidy } from "./dom.js";
@@ -135,7 +135,7 @@ class MercerPlane extends HTMLElement {
     this.resizeTimer = setTimeout(() => this._state && send(this, "resized", {}), 60);
   }
 
-  /** The part of the plane that is seen: in a plane of two features x and y have one scale. @param {any} state @returns {number[]} */
+  /** The visible part of the plane: in a plane of two features, x and y have the same scale. @param {any} state @returns {number[]} */
   viewFor(state) {
     const [x0, x1, y0, y1] = state.view;
     if (!PLANE_MODES.has(state.mode)) return [x0, x1, y0, y1];
@@ -249,7 +249,7 @@ class MercerPlane extends HTMLElement {
     if (index !== this._state.selected) send(this, "select", { index });
   }
 
-  /** @param {boolean} holding whether a hand is on the plane */
+  /** @param {boolean} holding whether the user is editing the plane */
   hold(holding) {
     send(this, "hold", { holding });
   }
@@ -323,7 +323,7 @@ class MercerPlane extends HTMLElement {
     this.draw();
   }
 
-  /** The card shows the point under the hand, or else the selected one. */
+  /** The card shows the point under the pointer, else the selected one. */
   updateCard() {
     if (!this.card || !this._state) return;
     const index = this.hover ?? this._state.selected;
@@ -471,7 +471,7 @@ class MercerPlane extends HTMLElement {
     const classes = new Set(points.map((/** @type {number[]} */ p) => p[2])).size;
     const label = `Plane with ${points.length} points${mode === "classify" ? ` of ${classes} ${classes === 1 ? "class" : "classes"}` : ""}`;
     if (this.surface.getAttribute("aria-label") !== label) this.surface.setAttribute("aria-label", label);
-    const step = this._frame?.answer ? (this._frame.label ?? `Step ${this._frame.step ?? ""}: in colour the machine on its way, in grey the optimum`) : null;
+    const step = this._frame?.answer ? (this._frame.label ?? `Step ${this._frame.step ?? ""}: in colour the machine of this step, in grey the optimum`) : null;
     const text = step ?? this.messageText();
     if (this.banner.textContent !== text) this.banner.textContent = text;
     this.banner.hidden = !text;
@@ -479,7 +479,7 @@ class MercerPlane extends HTMLElement {
     this.tools.drawLegend(this.legend);
   }
 
-  /** What the plane says about its machine, if there is anything to say. */
+  /** The message on the plane about its machine, if there is one. */
   messageText() {
     const { status, message, proof } = this._result ?? {};
     if (status !== "not_separable") return message ?? "";

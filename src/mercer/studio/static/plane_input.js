@@ -1,5 +1,5 @@
 /**
- * Hands on the plane: mouse, touch and keyboard become changes of the points.
+ * Input on the plane: mouse, touch and keyboard become changes of the points.
  *
  * Tools: "move" (click adds, dragging a point moves it, a click on a point selects it), "paint" (a brush that scatters
  * points) and "erase". Keys: arrows move the cross or the selected point, Enter adds, N and P walk through the points,

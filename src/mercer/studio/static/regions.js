@@ -67,8 +67,8 @@ function paintValues(pixels, grid, look, width, height) {
 }
 
 /**
- * Labels and votes of a grid in flat arrays, and the vote between its points. Fields are written, not returned: a picture asks
- * for a quarter of a million votes.
+ * Labels and votes of a grid in flat arrays, and the vote between its points. Results are written to fields, not returned: a picture
+ * needs a quarter of a million votes.
  */
 class Election {
   /** @param {{columns: number, values: number[][], labels: number[][]}} grid */
@@ -147,8 +147,8 @@ function columnPlaces(width, columns) {
 }
 
 /**
- * For each class that wins somewhere, its votes less the largest of the others' on a finer grid: zero on its borders, which
- * are then those that `paintRegions` shows.
+ * For each class that wins somewhere, its votes minus the most votes of another class, on a finer grid. They are zero on its
+ * borders, which are then the same as in `paintRegions`.
  *
  * @param {{columns: number, rows: number, values: number[][], labels: number[][]}} grid @param {number} factor
  * @returns {Map<number, import("./contours.js").Field>}

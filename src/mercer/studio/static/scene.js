@@ -1,5 +1,5 @@
 /**
- * What is drawn behind the points, as a list of shapes in pixels: grid lines, level lines, curves, bands, slack, proofs.
+ * The picture behind the points, as a list of shapes in pixels: grid lines, level lines, curves, bands, slack, proofs.
  *
  * The same list is painted on the canvas and written into an SVG file, so that both show one picture.
  *
@@ -35,7 +35,7 @@ export function niceStep(length, count) {
  * @param {Frame} frame
  * @param {any} state
  * @param {any} result the answer of `fit`, or null
- * @param {any} step a machine on its way (an answer of `frame`), or null: then `result` is drawn in grey behind it
+ * @param {any} step the machine of a step (an answer of `frame`), with `result` in grey behind it; or null
  * @param {Record<string, string>} look colours: ink, soft, faint, line, paper, accent, warn
  * @param {{x: string, y: string}} axes
  * @returns {Shape[]}
@@ -246,8 +246,8 @@ function process(shapes, pixels, grid, look) {
 }
 
 /**
- * Slack as bars. Where the picture has the slack as a length (the tube of a regression, the margin of a line) the bar has
- * that length; elsewhere a bar beside the point has a height of 20 pixels per unit.
+ * Slack as bars. Where slack is a length in the picture (the tube of a regression, the margin of a line), the bar has that
+ * length; elsewhere a bar beside the point has a height of 20 pixels per unit.
  *
  * @param {Shape[]} shapes @param {Function} pixels @param {any} state @param {any} machine @param {any} look
  */

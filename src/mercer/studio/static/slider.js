@@ -9,7 +9,7 @@ let count = 0;
 /**
  * @param {{label: string, help?: string, min: number, max: number, value: number, log?: boolean, whole?: boolean,
  *   name?: string, onInput: (value: number, gesture: string) => void, onChange?: (value: number) => void}} options
- *   onInput: while the hand moves; onChange: when it rests; values stay within min and max
+ *   onInput: while the slider moves; onChange: when it is released; values stay within min and max
  * @returns {{element: HTMLElement, input: HTMLInputElement, box: HTMLInputElement, set: (value: number) => void,
  *   marks: (values: number[]) => void, help: (text: string) => void, disable: (disabled: boolean) => void}}
  */

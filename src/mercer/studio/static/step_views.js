@@ -2,7 +2,7 @@
  * Pictures of one step of a procedure: SMO's box, coordinate ascent on contour lines, the path of w, bars of α.
  *
  * Each view is a function of the answer of `steps`; it returns an element and `show(frame)`, which draws that frame.
- * Over a pair of coordinates (a, b) with the others fixed the dual is, but for a constant,
+ * As a function of two coordinates (a, b), with the others fixed, the dual is, up to a constant,
  *     pa + qb − ½(k₁a² + k₂b²) − d ab,      given as [p, q, k₁, k₂, d, constant].
  */
 
@@ -24,7 +24,7 @@ function square(low, high) {
   return { px, py };
 }
 
-/** The dual over a pair, but for its constant. @param {number[]} coefficients [p, q, k₁, k₂, d] */
+/** The dual over a pair, without its constant. @param {number[]} coefficients [p, q, k₁, k₂, d] */
 function quadratic([p, q, first, second, cross]) {
   return (/** @type {number} */ a, /** @type {number} */ b) =>
     p * a + q * b - 0.5 * (first * a * a + second * b * b) - cross * a * b;
@@ -290,7 +290,7 @@ export function barView(answer) {
   svg.append(moving);
   const caption = h("figcaption", { class: "mp-legend" }, h("span", { class: "mp-key mp-main", text: "coefficient of each point" }), " ",
     exact ? h("span", { class: "mp-key mp-grey", text: "exact machine" }) : null,
-    huge ? h("span", { class: "mp-muted", text: `those of the exact limit reach ${number(largest(/** @type {number[]} */ (limit)), 2)} and are not drawn` }) : null,
+    huge ? h("span", { class: "mp-muted", text: `the coefficients of the exact limit reach ${number(largest(/** @type {number[]} */ (limit)), 2)} and are not drawn` }) : null,
     n > shown ? h("span", { class: "mp-muted", text: ` the first ${shown} of ${n} points` }) : null);
 
   /** @param {number} frame */

@@ -138,13 +138,13 @@ export class Stepper extends Panel {
     }
     const key = this.keyOf();
     if (key !== this.key) {
-      // steps of another machine: they rest until the new ones are here
+      // steps of another machine: they are inactive until the new steps arrive
       this.play(false);
       this.body.inert = true;
       this.wanted = procedure.step ?? 0;
       if (this.active) this.later(() => this.load());
     } else if (this.body.inert) {
-      // the steps of this machine are on their way
+      // the steps of this machine have been asked for
       this.wanted = procedure.step ?? 0;
       if (this.active) this.later(() => this.load());
     } else if (this.answer && procedure.step !== before?.procedure?.step && procedure.step !== this.stepNumber()) {
@@ -194,7 +194,7 @@ export class Stepper extends Panel {
     this.playButton.setAttribute("aria-pressed", String(this.playing));
   }
 
-  /** What the steps depend on. */
+  /** The values that the steps depend on. */
   keyOf() {
     return machineKey(this.state) + JSON.stringify([this.state.procedure?.name, this.ruleOf(), this.pair, this.seed]);
   }
@@ -204,7 +204,7 @@ export class Stepper extends Panel {
     return this.choice.value === "coordinate" ? this.rule.value : null;
   }
 
-  /** What is asked for. */
+  /** The procedure in a question to the back end. */
   procedure() {
     /** @type {any} */
     const found = { name: this.choice.value };
@@ -342,7 +342,7 @@ export class Stepper extends Panel {
     const falls = measured.find((v) => v !== null) >= Math.min(...positive);
     const log = positive.length > 1 && this.choice.value !== "perceptron" && positive.every((v) => v > 0) && falls
       && answer.measure !== "dual" && Math.max(...positive) > WIDE * Math.min(...positive);
-    // on a logarithmic axis an optimum of almost 0 would leave no room for the steps: it is told in words
+    // on a logarithmic axis an optimum of almost 0 would leave no room for the steps: it is given in words
     const floor = Math.min(...measured.filter((v) => v !== null && v > 0));
     const below = log ? levels.filter((level) => level.value < 1e-2 * floor) : [];
     const drawn = levels.filter((level) => !below.includes(level));
@@ -370,7 +370,7 @@ export class Stepper extends Panel {
     this.moveTo(position, true);
   }
 
-  /** @param {number} position @param {boolean} tell whether the state shall know */
+  /** @param {number} position @param {boolean} tell whether to write the step into the state */
   moveTo(position, tell) {
     if (!this.answer) return;
     const last = this.answer.frames.length - 1;

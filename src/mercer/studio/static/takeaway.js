@@ -1,5 +1,5 @@
 /**
- * <mercer-takeaway>: what one can keep: the Python code, a picture, the model file, a page that moves, the state.
+ * <mercer-takeaway>: downloads: the Python code, a picture, the model file, an interactive page, the state.
  */
 
 import { Panel, blobOf, define, download, h, machineKey } from "./panel.js";
