@@ -38,8 +38,8 @@ FACE_UP_TO = 1500
 
 # ---- storage and precision -------------------------------------------------------------------------------------------
 
-# up to this many variables the matrix is float64: float32 and its verification take as long
-DOUBLE_UP_TO = 512
+# up to this many variables the matrix is float64: float32 and its verification take as long, and need more loops
+DOUBLE_UP_TO = 500
 # up to this many variables SMO runs on the dense matrix; beyond, working sets need fewer kernel values
 DENSE_UP_TO = 1536
 # most variables of a stalled run that continues on the dense float64 matrix, with Newton and interior-point steps
@@ -56,8 +56,8 @@ SINGLE_SCORES_FROM_TOL = 1e-4
 SINGLE_UP_TO_VALUE = 1e30
 # largest range of the targets, relative to tol, for float32 rows: with a larger one runs stall above tol
 SINGLE_UP_TO_SPREAD = 1e6
-# nanoseconds for the dense matrix below which one thread is quicker than waking a second
-THREADS_FROM = 1e7
+# nanoseconds for all kernel values from which threads spin between the loops of a round: below, one thread is as quick
+SPIN_FROM = 4e6
 # dense SMO: after this many pair steps per variable the settled variables are shrunk once, if at most this share
 # remains: the rows of a smaller matrix are shorter and stay in the cache
 SETTLED_AFTER, MOST_UNSETTLED = 3.0, 0.7
@@ -253,9 +253,8 @@ def plan_run(
 
 def plan_matrix(data: Data, qp: BoxQP, options: Options, precision: Precision, at_once: bool = True) -> Plan:
     """The plan of a run on the dense matrix, on all variables at once or on working sets."""
-    n_threads, spin = _threads(data, options)
     size = 0 if at_once else working_set_size(qp, options)
-    return Plan(data.n, "none", "matrix", precision, size, n_threads, spin)
+    return Plan(data.n, "none", "matrix", precision, size, options.n_threads)
 
 
 def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, begun: bool = False) -> Plan:
@@ -321,13 +320,13 @@ def _precision(data: Data, qp: BoxQP, options: Options) -> Precision:
 
 
 def _threads(data: Data, options: Options) -> tuple[int, bool]:
-    """(number of threads, whether they spin); one thread if waking others takes longer than it saves."""
-    if options.n_threads == 1 or data.n <= DOUBLE_UP_TO or data.matrix_dtype is not None:
+    """(number of threads for rows, whether they spin); one if sharing the loops of a round takes longer than it saves."""
+    if options.n_threads == 1 or data.matrix_dtype is not None:
         return options.n_threads, False
     features = data.features(np.float32)
     if data.kernel.formula(features) is None:
         return options.n_threads, False
-    if value_nanoseconds(data.n**2, terms_of(data.kernel, features)) < THREADS_FROM:
+    if value_nanoseconds(data.n**2, terms_of(data.kernel, features)) < SPIN_FROM:
         return 1, False
     return options.n_threads, True
 
