@@ -320,7 +320,7 @@ def _precision(data: Data, qp: BoxQP, options: Options) -> Precision:
 
 
 def _threads(data: Data, options: Options) -> tuple[int, bool]:
-    """(number of threads for rows, whether they spin); one if sharing the loops of a round takes longer than it saves."""
+    """(number of threads for rows, whether they spin); one if sharing a round's loops takes longer than it saves."""
     if options.n_threads == 1 or data.matrix_dtype is not None:
         return options.n_threads, False
     features = data.features(np.float32)
