@@ -84,9 +84,9 @@ def largest_eigenpairs(
     max_rounds: int | None = None,
     start: Matrix | None = None,
 ) -> Eigenpairs:
-    """The ``count`` largest eigenvalues of the matrix with this product, until residuals are at most tol times the "
-    "first.
+    """The ``count`` largest eigenvalues of the matrix with this product.
 
+    Ends when each residual is at most ``tol`` times the largest eigenvalue.
     tol=0 is the smallest tolerance that rounding allows. ``start``: columns that are tried first.
     """
     wanted = max(tol, ACCURATE)
