@@ -29,7 +29,7 @@ if len(sys.argv) > 1:
     tempfile.tempdir = sys.argv[1]
 import numpy as np
 from mercer._compiled.machine_code import cache_directory, has_machine_code
-from mercer._compiled.tiles import squared_norms
+from mercer._compiled.sparse_tiles import squared_norms
 
 before, out = has_machine_code(), np.empty(2)
 squared_norms(np.array([0, 1, 3], np.int32), np.array([1.0, 2.0, 3.0]), out)

@@ -16,7 +16,7 @@ THREADS = "starts, wakes or is a thread: test_spin_pool.py tests the pool"
 RUN = "a run of a solver, compared with the exact solver in tests/svm and tests/selection"
 # why a function has no direct test
 WITHOUT = {
-    "mercer._compiled.spin_pool": {
+    "mercer._compiled.shared_loops": {
         "init_worker": THREADS,
         "run_worker": THREADS,
         "assign": THREADS,

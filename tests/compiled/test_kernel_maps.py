@@ -6,12 +6,12 @@ import scipy.sparse as sp
 from tests.compiled.test_tiles import TERMS, nonnegative, panels_of
 
 from mercer._compiled import kernel_maps as maps
+from mercer._compiled.sparse_tiles import add_sparse_product
 from mercer._compiled.tiles import (
     CHI2,
     DOT,
     L1,
     SQUARE,
-    add_sparse_product,
     gaussian_block,
     mapped_block,
     sums_address,

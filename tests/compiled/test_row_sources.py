@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tests.naming import named
 
-from mercer._compiled.kernel_blocks import fill_block, formula_of
 from mercer._compiled.kernel_maps import map_address
+from mercer._compiled.tiles import fill_block, formula_of
 from mercer.gram.operator import ClassBlocks, Data
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.kernels.features import VectorFeatures

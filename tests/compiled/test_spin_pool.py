@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from mercer._compiled import shared_loops as shared
-from mercer._compiled import spin_pool, stored_rows, tiles
-from mercer._compiled.kernel_blocks import formula_of
+from mercer._compiled import stored_rows, tiles
 from mercer._compiled.thread_pool import current_spin_pool, run_shares, run_tasks
+from mercer._compiled.tiles import formula_of
 from mercer.kernels import Gaussian, Polynomial
 
-pytestmark = pytest.mark.skipif(not spin_pool.CAN_SPIN, reason="workers spin on Linux only")
+pytestmark = pytest.mark.skipif(not shared.CAN_SPIN, reason="workers spin on Linux only")
 
 
 def workers(n_threads):
     """Share loops of any length among this many threads, on any machine with up to three workers."""
-    return spin_pool.spinning_workers(n_threads, shared_from=0, part_from=1, n_cores=4)
+    return shared.spinning_workers(n_threads, shared_from=0, part_from=1, n_cores=4)
 
 
 def rows(n=300, d=1501, dtype=np.float32):
@@ -87,11 +87,11 @@ def test_workers_take_parts():
         mine = current_spin_pool()
         for _ in range(2000):
             kernel.block(b, b)
-            serves = len(mine._workers) == 1 and mine._workers[0][spin_pool.SERVES] == mine.slot.ctypes.data
-            if mine.slot[spin_pool.NEXT_PART] > 0 and serves:
+            serves = len(mine._workers) == 1 and mine._workers[0][shared.SERVES] == mine.slot.ctypes.data
+            if mine.slot[shared.NEXT_PART] > 0 and serves:
                 break
         assert serves
-    assert comes_true(lambda: mine._workers[0][spin_pool.SERVES] == 0), "a released worker still serves"
+    assert comes_true(lambda: mine._workers[0][shared.SERVES] == 0), "a released worker still serves"
 
 
 def test_idle_workers_sleep_and_are_acquired_again():
@@ -99,7 +99,7 @@ def test_idle_workers_sleep_and_are_acquired_again():
     store, out = rows(), np.zeros(1502)
     with workers(2):
         worker = current_spin_pool()._workers[0]
-        assert comes_true(lambda: worker[spin_pool.SERVES] == 0), "an idle worker does not sleep"
+        assert comes_true(lambda: worker[shared.SERVES] == 0), "an idle worker does not sleep"
         shared.add_rows_product(store, np.arange(5), np.ones(5), out)
         assert len(current_spin_pool()._workers) == 1
     np.testing.assert_allclose(out[:-1], store[:5].sum(axis=0, dtype=np.float64))
@@ -154,12 +154,12 @@ def test_machine_code_of_jobs_is_found_on_disk():
 def test_shared_loops_called_directly(n_threads):
     """A job slot with its arguments gives NumPy's values, with and without workers, whatever the size of a part."""
     store, rng = rows(40, 700), np.random.default_rng(3)
-    pool = spin_pool.SpinPool(n_threads - 1, n_cores=4)
+    pool = shared.SpinPool(n_threads - 1, n_cores=4)
     try:
         chosen, weights = rng.permutation(40)[:9], rng.normal(size=9)
         for width in (256, 512, 4096):
             out = np.ones(700)
-            job = shared._product_address(store.dtype)
+            job = shared._product_job_address(store.dtype)
             shared.share_product(pool.slot, pool.next_job(), job, store, chosen, weights, out, width)
             np.testing.assert_allclose(out, 1.0 + weights @ store[chosen].astype(np.float64), rtol=1e-12, atol=1e-12)
         m = 20
@@ -168,14 +168,14 @@ def test_shared_loops_called_directly(n_threads):
         expected[np.ix_(new_places, order)] = store[np.ix_(slots[new_places], column)]
         for height in (1, 3, 100):
             block = np.zeros((m, m), np.float32)
-            job = shared._read_address(store.dtype, block.dtype)
+            job = shared._read_job_address(store.dtype, block.dtype)
             arguments = store, slots, order, column, new_places, block, height
             shared.share_reading(pool.slot, pool.next_job(), job, *arguments)
             np.testing.assert_array_equal(block, expected)
         kernel = Gaussian(0.3)
         b = kernel.prepare(store[:, :5], np.float32)
         a, formula, found = b.take(np.arange(11)), formula_of(*kernel.formula(b)), np.empty((11, 40), np.float32)
-        job = shared._block_address(found.dtype)
+        job = shared._block_job_address(found.dtype)
         for per_part in (1, 2, 100):
             found[:] = np.nan
             shared.share_block(

@@ -7,13 +7,13 @@ from numba import njit
 
 from mercer._compiled.kernel_maps import IDENTITY, map_address
 from mercer._compiled.register_tiles import ROWS, VECTOR_BYTES, transpose_tile
+from mercer._compiled.sparse_tiles import absolute_sums, sparse_block, squared_norms
 from mercer._compiled.tiles import (
     CHI2,
     DOT,
     L1,
     MIN,
     SQUARE,
-    absolute_sums,
     add_block_product,
     add_rows_product,
     chi2_sums,
@@ -21,9 +21,7 @@ from mercer._compiled.tiles import (
     distance_sums,
     dot_sums,
     min_sums,
-    sparse_block,
     square_sums,
-    squared_norms,
 )
 from mercer.kernels import Chi2, Gaussian, Laplacian, Linear, Min, Polynomial, Sigmoid
 from mercer.kernels.features import VectorFeatures

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer._compiled.kernel_blocks import formula_of
+from mercer._compiled.tiles import formula_of
 from mercer.kernels import Gaussian, Polynomial
 from mercer.losses import EpsilonInsensitive, Hinge
 from mercer.problems._optimality_loops import optimality_sums, threshold

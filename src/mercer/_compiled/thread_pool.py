@@ -1,7 +1,7 @@
 """A pool of threads for compiled functions, which release the interpreter lock.
 
 numba's own parallel loops abort the process if two threads enter them. Loops of less than a millisecond are shared by
-`spin_pool` instead.
+`shared_loops` instead.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class SumKernel(Kernel):
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
         """For CSR samples the block is not stored: each value is added to the product at once."""
-        from mercer._compiled.tiles import add_sparse_product
+        from mercer._compiled.sparse_tiles import add_sparse_product
 
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         if not b.sparse or len(a) == 0 or (b.dtype != np.float64 and self.needs_double(b)):
@@ -205,9 +205,6 @@ class SumKernel(Kernel):
 
     def _tiles(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None = None) -> Matrix:
         """phi(sum_k term(a_ik, b_jk)), with the term, phi and parameters of a plan."""
-        from mercer._compiled.shared_loops import dense_block
-        from mercer._compiled.tiles import sparse_block
-
         (m, a_d), (n, b_d) = a.X.shape, b.X.shape
         if a_d != b_d:
             raise InvalidInputError(
@@ -219,8 +216,12 @@ class SumKernel(Kernel):
             return out
         a = a.stored_like(b)
         if b.sparse:
+            from mercer._compiled.sparse_tiles import sparse_block
+
             sparse_block(*self._of_csr(a, b, plan), b.d, out)
         else:
+            from mercer._compiled.shared_loops import dense_block
+
             term, code, params = plan
             a_norms, b_norms = self._norms(a, b, params)
             dense_block(term, code, np.asarray(params, b.dtype), a.X, a_norms, b.panels, b_norms, out)

@@ -117,7 +117,7 @@ class VectorFeatures:
     def norms(self) -> Vector:
         """Squared norms, summed in float64."""
         if self.sparse:
-            from mercer._compiled.tiles import squared_norms
+            from mercer._compiled.sparse_tiles import squared_norms
 
             total = np.empty(len(self))
             squared_norms(self.X.indptr, self.X.data, total)
@@ -157,7 +157,7 @@ class VectorFeatures:
     def totals(self) -> Vector:
         """Sums of absolute values: for CSR samples, the terms of features in which the other sample is zero."""
         if self.sparse:
-            from mercer._compiled.tiles import absolute_sums
+            from mercer._compiled.sparse_tiles import absolute_sums
 
             total = np.empty(len(self))
             absolute_sums(self.X.indptr, self.X.data, total)

@@ -45,7 +45,6 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import feasible_start
 from mercer.problems.solution import Options, Solution, Status
 from mercer.svm.solve import solve_problem
-from mercer.svm.verify import SAFETY
 
 # landmarks are chosen on a random part of the samples: at least PART, and PART_ROWS_PER_LANDMARK for each possible
 # landmark; on all samples if these are not PART_FROM times as many
@@ -345,6 +344,8 @@ class ArrayGrowth(Growth):
         return lost(self.factor, self.beta, found.v, 0, seed, ROWS_OF_ESTIMATE)  # no time for all pairs
 
     def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:
+        from mercer.svm._round_loops import SAFETY
+
         # F of a sample that is far from paying is exact enough from values in float32 (see `mercer.svm.verify`)
         of, beta, b = self.every, self._of_every(self.beta), intercept
         rough = self._of_every(Rows(self.factor.L).dot(self.root.T @ coef, self.options.n_threads))

@@ -25,14 +25,14 @@ from mercer.svm._round_loops import (
     ORDER,
     POSITIONS,
     SAMPLES,
+    STEPS_PER_MEMBER,
     form_working_set,
     score_and_extremes,
     solve_working_set,
 )
 
-# a block is solved to this share of the violation, or of tol if that is more, in at most this many steps per member
+# a block is solved to this share of the violation, or of tol if that is more
 BLOCK_TOL, LAST_TOL = 0.06, 0.8
-STEPS_PER_MEMBER = 200
 # new members of a working set: one per this many variables, but at least FEWEST_NEW
 VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
 # or one per this many free variables, if that is more

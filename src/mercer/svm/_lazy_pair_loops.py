@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.kernel_blocks import fill_block
-from mercer._compiled.tiles import _pack, add_rows_product
+from mercer._compiled.tiles import _pack, add_rows_product, fill_block
 
 # give up when the cross rows of both classes hold this share of the cross block (2 at most): nearly all samples have
 # weight, and the dense solver is quicker

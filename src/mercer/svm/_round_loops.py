@@ -23,6 +23,10 @@ from mercer.svm._block_newton_loops import NEEDS_NEWTON, newton_address, newton_
 from mercer.svm._smo_loops import solve_members
 
 BINS = 1024
+# most pair steps in a block, for each of its members
+STEPS_PER_MEMBER = 200
+# the error of an F that is not recomputed in float64 is assumed to be at most this many times the largest error seen
+SAFETY = 4.0
 
 
 @compiled(fast=True)

@@ -3,15 +3,12 @@
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.kernel_blocks import fill_block
-from mercer._compiled.tiles import _pack, add_block_product, add_rows_product
+from mercer._compiled.tiles import _pack, add_block_product, add_rows_product, fill_block
 from mercer.problems._optimality_loops import optimality_sums, threshold
-from mercer.svm._round_loops import fill_slack
+from mercer.svm._round_loops import SAFETY, fill_slack
 
 # rows of a block of values: few, since each block computes its part of the diagonal twice
 HEIGHT = 48
-# the error of a tracked F is assumed to be at most this many times the largest error seen
-SAFETY = 4.0
 
 
 @compiled()

@@ -38,6 +38,7 @@ from mercer.svm.plan import (
     CACHE_CONFLICT,
     DOUBLE_UP_TO,
     PAIRS_PER_TASK,
+    SHARE_OF_TOL,
     VARIABLES_AT_ONCE,
     Plan,
     over_features,
@@ -46,8 +47,6 @@ from mercer.svm.plan import (
 from mercer.svm.solve import solve_problem
 from mercer.svm.verify import ExactFormula, exact_formula, exact_rows
 
-# share of tol for SMO: the rest is left for the rounding of float32 scores
-SHARE_OF_TOL = 0.9
 # most rounds on a lazy cross block
 LAZY_ROUNDS = 40
 
@@ -429,7 +428,7 @@ class LazyPairs:
 
 def lazy_pairs(data: Data, blocks: ClassBlocks, options: Options) -> LazyPairs | None:
     """The lazy solver for the pairs of these classes; None if the kernel has no compiled form."""
-    from mercer._compiled.kernel_blocks import formula_of
+    from mercer._compiled.tiles import formula_of
     from mercer.svm._lazy_pair_loops import ClassBlock
 
     features = data.features(np.float32)

@@ -40,7 +40,7 @@ from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import diverges, dual_objective, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
-from mercer.svm.plan import FEWEST_MEMBERS, SINGLE_SCORES_FROM_TOL, Plan
+from mercer.svm.plan import FEWEST_MEMBERS, FIRST_MEMBERS, SINGLE_SCORES_FROM_TOL, Plan
 from mercer.svm.verify import nearness, slack
 
 # linear, l1, ridge, lower and upper of the null variable
@@ -281,12 +281,8 @@ def _without_smallest(weights: Vector, total: float) -> Vector:
 # FEW_USED of the last new members got a weight, and doubles if more than the share MOST_USED did
 NEW_SHARE = 0.5
 FEWEST_NEW, FEW_USED, MOST_USED = 16, 0.5, 0.75
-# members of the first working set: at beta = 0 all scores are alike and do not tell which samples matter. The limit
-# doubles each round
-FIRST_MEMBERS = 64
-# a block is solved to this share of the violation, in at most this many pair steps per member
+# a block is solved to this share of the violation. A smaller share, as in `_driver_loops`, needs more kernel rows
 BLOCK_TOL = 0.1
-STEPS_PER_MEMBER = 200
 # shrinking: the margin of the rates as a share of the violation, the smallest share of variables that is removed, and
 # the number of rounds between two attempts
 SHRINK_SLACK, SHRINK_AT_LEAST, SHRINK_EVERY = 0.5, 0.2, 4
@@ -484,7 +480,7 @@ class Decomposition:
 
     def _round(self, scores: Scores, previous: Vector, tol: float) -> tuple[Vector, float]:
         """Solve one working set: (its members, the gain of the dual, inf if it is unbounded)."""
-        from mercer.svm._round_loops import SAMPLES, count_used, solve_working_set, with_newton
+        from mercer.svm._round_loops import SAMPLES, STEPS_PER_MEMBER, count_used, solve_working_set, with_newton
 
         active = self.active
         n_new, begun = min(self._most_chosen, self._n_new if len(previous) else 2 * self._n_new), self.clock.seconds

@@ -24,7 +24,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, diverges, dual_objective, feasible_start, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, unfinished
 from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_point
-from mercer.svm.plan import Plan
+from mercer.svm.plan import SHARE_OF_TOL, SINGLE_SCORES_FROM_TOL, Plan
 
 # pair steps between two checks of the clock; after this many, a Newton step is taken
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
@@ -99,7 +99,7 @@ class DenseRun:
         qp, options = self.qp, self.options
         n = qp.n_vars
         # float32 scores suit a float32 matrix unless tol is small
-        kind = np.float32 if self.K.dtype == np.float32 and tol > 1e-4 else np.float64
+        kind = np.float32 if self.K.dtype == np.float32 and options.tol > SINGLE_SCORES_FROM_TOL else np.float64
         largest = float(np.abs(np.diagonal(self.K)).max(initial=0.0))
         best, idle = np.inf, 0
         b = self._column(self.beta, 0.0)
@@ -109,7 +109,7 @@ class DenseRun:
             limit = STEPS_PER_VARIABLE * n + STEPS_AT_LEAST
             if options.max_iter >= 0:
                 limit = max(0, min(limit, options.max_iter - self.steps))
-            asked = 0.9 * tol if kind == np.float32 else tol
+            asked = SHARE_OF_TOL * tol if kind == np.float32 else tol
             in_time, begun = self._steps_in_time(), self.clock.seconds
             taken, unbounded = self._pair_steps(b, kind, asked, min(limit, pause, in_time), members)
             self.steps += taken

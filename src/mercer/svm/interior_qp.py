@@ -34,6 +34,8 @@ Mask = NDArray[np.bool_]
 
 # factorisations of a whole run, and of one more step and the end of the run
 INTERIOR_STEPS, STEPS_TO_FINISH = 25, 3
+# the run ends after this many steps without an error below this share of the smallest one so far
+PATIENCE, IMPROVED = 15, 0.9
 # floating point operations of a factorisation per second, on one thread
 SPEED = 8e9
 # how far towards the nearest bound a step may go
@@ -199,11 +201,11 @@ def _iterate(program: _Program, tol: float, max_iter: int, clock: Clock) -> tupl
     best, smallest, converged, stalled = point, np.inf, False, 0
     for n_iter in range(max_iter + 1):
         error, size = _error(program, point)
-        stalled = 0 if error < 0.9 * smallest else stalled + 1
+        stalled = 0 if error < IMPROVED * smallest else stalled + 1
         if error < smallest:
             best, smallest = point, error
             converged = error <= tol * size
-        if converged or stalled >= 15 or n_iter == max_iter or np.isnan(error):
+        if converged or stalled >= PATIENCE or n_iter == max_iter or np.isnan(error):
             break
         if clock.over_in(STEPS_TO_FINISH * factor_seconds(program.n)) is not None:
             break

@@ -3,7 +3,8 @@
 `plan_problem` plans one quadratic program, `plan_pairs` all pairs of classes. A `Plan` is frozen and prints as one
 line, which ``verbose=1`` logs and ``model.plan_`` keeps. To force another route, pass another plan (``Options.plan``).
 
-No other file of the kernel-machine solver compares sizes with constants.
+No other file of the kernel-machine solver chooses a route by comparing sizes with constants. When a loop stops, and how
+its working sets grow, is decided beside the loop.
 """
 
 from __future__ import annotations
@@ -65,10 +66,16 @@ SETTLED_AFTER, MOST_UNSETTLED = 3.0, 0.7
 # matrix, the finite algorithm takes only seconds
 FINITE_UP_TO, FINITE_NUMBERS_UP_TO = 300, 2_000_000
 
+# runs on float32 values aim at this share of tol: the rest is left for their rounding
+SHARE_OF_TOL = 0.9
+
 # ---- working sets ----------------------------------------------------------------------------------------------------
 
 # members of a working set: most, fewest, variables per member. A larger set computes rows that are never needed
 LARGEST_SET, SMALLEST_SET, VARIABLES_PER_MEMBER = 1024, 64, 6
+# members of the first working set: at beta = 0 all scores are alike and do not tell which samples matter. The limit
+# doubles each round
+FIRST_MEMBERS = 64
 # most members of a working set in a search, where the matrix is stored and rows cost nothing; see CACHE_CONFLICT
 CHAIN_SET_UP_TO = 1528
 # smallest working set: a pair for each of two groups; for more groups, a pair for each
@@ -152,7 +159,8 @@ class Plan:
         return np.dtype(self.precision)
 
     def __str__(self) -> str:
-        threads = f"{self.n_threads} thread" + "s" * (self.n_threads != 1)
+        spinning = "spinning " if self.spin and self.n_threads > 1 else ""
+        threads = f"{self.n_threads} {spinning}thread" + "s" * (self.n_threads != 1)
         if self.presolve == "features":
             return f"{self.n_samples:,} samples, over the features of the linear kernel, {threads}"
         words = [f"{self.n_samples:,} samples"]
@@ -164,8 +172,8 @@ class Plan:
             words.append("equal ones merged")
         if self.first_samples:
             words.append(f"starting with {self.first_samples:,}")
-        whole = "the whole matrix" if self.storage == "matrix" else "rows"
-        words.append(f"{whole} in {self.precision}")
+        stored = "dense matrix" if self.storage == "matrix" else "rows"
+        words.append(f"{stored} in {self.precision}")
         words.append(f"working sets of {self.working_set:,}" if self.working_set else "all variables at once")
         if self.shrinking:
             words.append("shrinking")

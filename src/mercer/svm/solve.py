@@ -36,6 +36,7 @@ from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_poin
 from mercer.svm.plan import (
     QP_UP_TO,
     RESCUE_UP_TO,
+    SHARE_OF_TOL,
     Plan,
     can_use_features,
     in_double,
@@ -127,11 +128,11 @@ def _from_start(
 
 @contextmanager
 def _spinning(plan: Plan) -> Iterator[None]:
-    """Share short loops among the threads of the plan, if they spin while they wait: see ``_compiled/spin_pool.py``."""
+    """Share short loops among the threads of the plan, if they spin while they wait: ``_compiled/shared_loops.py``."""
     if not plan.spin or plan.n_threads == 1:
         yield
         return
-    from mercer._compiled.spin_pool import spinning_workers
+    from mercer._compiled.shared_loops import spinning_workers
 
     with spinning_workers(plan.n_threads):
         yield
@@ -192,7 +193,7 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
     previous, rescued = np.inf, False
     for attempt in range(REFINEMENTS + 1):
         with _spinning(plan):
-            status = run.run(options.tol * (0.9 if plan.precision == "float32" else 1.0))
+            status = run.run(options.tol * (SHARE_OF_TOL if plan.precision == "float32" else 1.0))
         rows, rounded = None, plan.precision == "float32" or isinstance(run, Decomposition)
         if rounded and status in ENDED_EARLY:
             run.F[:] = exact_product(data, qp, run.beta, options)

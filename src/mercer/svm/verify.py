@@ -16,8 +16,6 @@ from mercer.losses.base import BoxQP
 from mercer.problems.dual import Survey, survey, thresholds
 from mercer.problems.solution import Options
 
-# the error of an F that is not recomputed is assumed to be at most this many times the largest error seen
-SAFETY = 4.0
 BATCH = 8192
 
 
@@ -52,7 +50,7 @@ class ExactFormula(NamedTuple):
 
 def exact_formula(data: Data) -> ExactFormula | None:
     """The kernel and samples of the data for compiled float64 loops; None if the kernel has no compiled form."""
-    from mercer._compiled.kernel_blocks import formula_of
+    from mercer._compiled.tiles import formula_of
 
     index = None
     if data.compares_float32:
@@ -76,7 +74,7 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     These are the samples with weight, and the samples within a margin of a kink of the loss. The margin is at least
     SAFETY times the largest error of F seen.
     """
-    from mercer.svm._round_loops import near_kinks
+    from mercer.svm._round_loops import SAFETY, near_kinks
 
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)

@@ -352,7 +352,7 @@ def _updates() -> None:
 
 def _shared_loops() -> None:
     """Loops that are called by address, since not every fit needs them."""
-    from mercer._compiled import kernel_blocks, kernel_maps, shared_loops
+    from mercer._compiled import kernel_maps, shared_loops, tiles
     from mercer.svm._block_newton_loops import newton_address
 
     single, double = np.dtype(np.float32), np.dtype(np.float64)
@@ -360,11 +360,11 @@ def _shared_loops() -> None:
         for code in kernel_maps.MAPS:
             kernel_maps.map_address(code, dtype)
         for gaussian in (False, True):
-            kernel_blocks._block_address(dtype, gaussian)
-        shared_loops._block_address(dtype)
-        shared_loops._product_address(dtype)
+            tiles._block_address(dtype, gaussian)
+        shared_loops._block_job_address(dtype)
+        shared_loops._product_job_address(dtype)
         for other in (single, double):
-            shared_loops._read_address(dtype, other)
+            shared_loops._read_job_address(dtype, other)
             newton_address(dtype, other)
 
 
