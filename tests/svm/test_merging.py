@@ -15,7 +15,7 @@ from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, violation
 from mercer.problems.solution import Options, Status
 from mercer.svm import presolve as merging
-from mercer.svm._merge_loops import hash_rows, number_rows, split_totals
+from mercer.svm._merge_loops import number_rows, split_totals
 from mercer.svm.plan import Plan, plan_problem
 from mercer.svm.presolve import merge
 from mercer.svm.solve import solve
@@ -68,18 +68,27 @@ def test_codes_that_meet_by_chance_are_looked_at():
         np.testing.assert_array_equal(firsts[:count], [0, 2, 4])
 
 
-def test_codes_differ():
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_hashes_differ(storage, dtype):
     """For rows that differ in one bit, in the order of their features, or in their target."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, size=(4096, 40)).astype(np.float64)
-    X = np.unique(X, axis=0)
-    hashes = np.empty(len(X), np.uint64)
-    for y in (np.ones(len(X)), -np.ones(len(X))):
-        args = 40 * np.arange(len(X) + 1), np.empty(0, np.int64), X.view(np.uint64).ravel(), y.view(np.uint64)
-        before = hashes.copy()
-        hash_rows(*args, hashes)
-        assert len(np.unique(hashes)) == len(X)
-        assert not np.isin(hashes, before).any()
+    X = np.unique(np.random.default_rng(0).integers(0, 2, size=(4096, 40)), axis=0).astype(dtype)
+    hashes = [merging._hash_rows(storage(X), np.full(len(X), target)) for target in (1.0, -1.0)]
+    assert len(np.unique(hashes)) == 2 * len(X)
+    # the lower bits choose a place in the hash table
+    assert len(np.unique(hashes[0] & np.uint64(0xFFFF))) > 0.9 * len(X)
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])
+def test_hashes_of_equal_rows_are_equal(storage):
+    """Whatever rows are hashed together; rows without entries, and a matrix without columns, have a hash, too."""
+    X, y, _ = repeated()
+    X[::7] = 0.0
+    _, first = same_as_all(X, y)
+    hashes = merging._hash_rows(storage(X), y)
+    np.testing.assert_array_equal(hashes, hashes[first])
+    np.testing.assert_array_equal(hashes[3:5], merging._hash_rows(storage(X[3:5]), y[3:5]))
+    assert len(np.unique(merging._hash_rows(storage(np.empty((len(y), 0))), y))) == len(np.unique(y))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=named)
@@ -107,7 +116,7 @@ def test_the_optimum_is_the_same(loss, intercept):
     np.testing.assert_allclose(merged.F, all_.F, atol=1e-3)
     if not problem.qp.ridge.any():
         assert np.count_nonzero(merged.beta) <= np.count_nonzero(all_.beta)
-        inverse = merge(data, problem) or merging._number_distinct(X, y)[0]
+        inverse = merge(data, problem) or merging._number_distinct(X, y, merging._hash_rows(X, y))[0]
         free = (merged.beta != 0) & (np.abs(merged.beta) < problem.qp.upper.clip(-problem.qp.lower))
         assert np.bincount(getattr(inverse, "inverse", inverse), free).max() <= 1
 

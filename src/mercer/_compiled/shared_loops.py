@@ -215,7 +215,13 @@ def assign(worker, slot):
 
 @compiled()
 def run_job(slot, number, function, parts):
-    """Run all parts of a job, together with the workers that serve the slot. Its arguments are in the slot already."""
+    """Run all parts of a job, together with the workers that serve the slot. Its arguments are in the slot already.
+
+    A job of one part is not shared, nor one of none.
+    """
+    if parts < 2:
+        call(function, slot, 0)
+        return
     store(slot, FUNCTION, function)
     store(slot, N_PARTS, parts)
     store(slot, NEXT_PART, 0)
@@ -438,14 +444,10 @@ def share_reading(slot, number, job, values, rows, order, column, new_places, bl
     run_job(slot, number, job, (new_places.shape[0] + height - 1) // height)
 
 
-def _pool_for(nanoseconds: float) -> SpinPool | None:
-    """The spin pool of this thread, if the loop is long enough to be shared."""
-    pool: SpinPool | None = current_spin_pool()
-    return pool if pool is not None and nanoseconds >= pool.shared_from else None
-
-
 def _per_part(n: int, nanoseconds: float, pool: SpinPool, align: int = 1) -> int:
-    """How many of n items a part has: several parts for each thread, unless they would be too short."""
+    """How many of n items a part has: several parts for each thread, unless they would be too short to be shared."""
+    if nanoseconds < pool.shared_from:
+        return max(n, 1)
     parts = min(PARTS_PER_THREAD * pool.size, max(2, int(nanoseconds / pool.part_from)))
     size = -(-n // parts)
     return -(-size // align) * align
@@ -453,9 +455,8 @@ def _per_part(n: int, nanoseconds: float, pool: SpinPool, align: int = 1) -> int
 
 def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: ignore[no-untyped-def]
     """`tiles.dense_block` against all panels, shared if that pays."""
-    nanoseconds = value_nanoseconds(out.size, A.shape[1])
-    pool = _pool_for(nanoseconds)
-    if pool is None or not out.flags.c_contiguous:
+    nanoseconds, pool = value_nanoseconds(out.size, A.shape[1]), current_spin_pool()
+    if pool is None or nanoseconds < pool.shared_from or not out.flags.c_contiguous:
         tiles.dense_block(term, code, params, A, a_norms, panels, b_norms, 0, len(panels), out)
         return
     job, per_part = _block_job_address(A.dtype), _per_part(len(panels), nanoseconds, pool)
@@ -465,9 +466,8 @@ def dense_block(term, code, params, A, a_norms, panels, b_norms, out):  # type: 
 
 def add_rows_product(store, rows, weights, out, n_threads=1):  # type: ignore[no-untyped-def]
     """`tiles.add_rows_product` over all columns of the store, shared if that pays; out may be longer. Edits out."""
-    n = store.shape[1]
+    n, pool = store.shape[1], current_spin_pool()
     nanoseconds = ENTRY_NS * len(rows) * n
-    pool = _pool_for(nanoseconds)
     if pool is None:
         threads = n_threads if nanoseconds >= THREADS_FROM else 1
         run_shares(lambda start, stop: _add_rows_product(store, rows, weights, start, stop, out), n, threads, COLUMNS)
@@ -478,8 +478,7 @@ def add_rows_product(store, rows, weights, out, n_threads=1):  # type: ignore[no
 
 def read_rows(values, rows, order, column, new_places, block, n_threads=1):  # type: ignore[no-untyped-def]
     """`stored_rows.read_rows` of all new members, shared if that pays. Edits the block."""
-    nanoseconds = READ_NS * len(new_places) * len(rows)
-    pool = _pool_for(nanoseconds)
+    nanoseconds, pool = READ_NS * len(new_places) * len(rows), current_spin_pool()
     if pool is None:
         threads = n_threads if nanoseconds >= THREADS_FROM else 1
         run_shares(

@@ -19,7 +19,6 @@ from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.gram.memory import Loan
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, span, take_samples
-from mercer.kernels.vectors import Linear
 
 TILE_BYTES = 1 << 20
 # number of terms from which a kernel value is costly
@@ -197,25 +196,40 @@ def product(
     if evaluations is not None:
         evaluations.add(len(a) * len(b))
     together = prepare_columns(b)
-    several = None if weights.ndim == 1 else VectorFeatures(weights.T, b.dtype)
+    panels = None if weights.ndim == 1 else VectorFeatures(weights.T, b.dtype).panels
     single = np.ascontiguousarray(weights, dtype=b.dtype)
     step = _rows_of(TILE_BYTES, b, together)
 
     def part(start: int, stop: int) -> None:
-        tile = np.empty((min(step, stop - start), len(b)), b.dtype)
+        tile = np.zeros((_whole_tiles(min(step, stop - start)), len(b)), b.dtype)
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            if several is None:
-                kernel.add_product(span(a, first, last), b, single, out[first:last], tile[: last - first])
+            here = tile[: last - first]
+            if panels is None:
+                kernel.add_product(span(a, first, last), b, single, out[first:last], here)
             else:
-                block = kernel.block(span(a, first, last), b, tile[: last - first])
-                out[first:last] = _LINEAR.block(VectorFeatures(block, b.dtype), several)
+                kernel.block(span(a, first, last), b, here)
+                out[first:last] = _times(tile[: _whole_tiles(last - first)], panels)[: last - first, : weights.shape[1]]
 
-    if several is not None:
-        prepare_columns(several)
     threads = n_threads if len(a) * len(b) >= THREADS_FROM else 1
     run_shares(part, len(a), threads, align=together)
     return out
+
+
+def _whole_tiles(n_rows: int) -> int:
+    """The next multiple of the rows of a register tile."""
+    from mercer._compiled.register_tiles import ROWS
+
+    return -(-n_rows // ROWS) * ROWS
+
+
+def _times(tile: Matrix, panels: Matrix) -> Matrix:
+    """The tile times the samples in the panels. Unlike in BLAS, no row of the result depends on other rows."""
+    from mercer._compiled.tiles import dot_sums
+
+    sums = np.empty((len(tile), panels.shape[0] * panels.shape[2]), tile.dtype)
+    dot_sums(tile, panels, 0, len(panels), sums)
+    return sums
 
 
 def symmetric_product(
@@ -247,9 +261,6 @@ def symmetric_product(
     if evaluations is not None:
         evaluations.add(sum((n - s) * min(height, n - s) for s in starts))
     return np.add.reduce(parts, axis=0)
-
-
-_LINEAR = Linear()
 
 
 # a trial of the kernel's speed: first and largest number of samples, seconds that are long enough, safety factor

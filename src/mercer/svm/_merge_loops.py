@@ -1,43 +1,8 @@
-"""Find equal rows, bit by bit, of a dense or a CSR matrix with a hash table, and split their common coefficient."""
+"""Number equal rows, bit by bit, of a dense or a CSR matrix with a hash table, and split their common coefficient."""
 
 import numpy as np
 
 from mercer._compiled.compile import compiled
-
-# of the hash: odd multipliers with many ones, and the shift of its upper half
-FACTOR, INDEX_FACTOR, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(32)
-
-
-@compiled(merged=True)
-def _hash(hash_value, bits):
-    """The hash of a hash and 64 more bits: the product moves bits up, the shift brings them down again."""
-    hash_value = (hash_value ^ bits) * FACTOR
-    return hash_value ^ (hash_value >> HALF)
-
-
-@compiled(merged=True)
-def _entry(indices, bits, t):
-    """The bits of entry t, mixed with its column index if the matrix is sparse."""
-    if indices.shape[0] == 0:
-        return np.uint64(bits[t])
-    return np.uint64(bits[t]) + np.uint64(indices[t]) * INDEX_FACTOR
-
-
-@compiled()
-def hash_rows(indptr, indices, bits, targets, hashes):
-    """Fill hashes with a hash of each row and its target."""
-    for i in range(hashes.shape[0]):
-        # four independent hashes, so that the processor computes their products side by side
-        a, b, c, d = FACTOR, FACTOR, FACTOR, FACTOR
-        t, end = indptr[i], indptr[i + 1]
-        while t + 4 <= end:
-            a, b = _hash(a, _entry(indices, bits, t)), _hash(b, _entry(indices, bits, t + 1))
-            c, d = _hash(c, _entry(indices, bits, t + 2)), _hash(d, _entry(indices, bits, t + 3))
-            t += 4
-        while t < end:
-            a = _hash(a, _entry(indices, bits, t))
-            t += 1
-        hashes[i] = _hash(_hash(_hash(_hash(a, b), c), d), targets[i])
 
 
 @compiled(merged=True)

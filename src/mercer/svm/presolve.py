@@ -84,33 +84,68 @@ class Merged:
 
 def merge(data: Data, problem: DualProblem) -> Merged | None:
     """The problem over distinct samples; None if too few samples are equal."""
-    inverse, firsts = _number_distinct(data.own_samples(), np.asarray(problem.y, np.float64))
-    if len(firsts) > MERGED_SHARE * data.n:
+    X, y, most = data.own_samples(), np.asarray(problem.y, np.float64), MERGED_SHARE * data.n
+    hashes = _hash_rows(X, y)
+    if 1 + np.count_nonzero(np.diff(np.sort(hashes))) > most:
+        return None  # there are at least as many distinct samples as hashes
+    inverse, firsts = _number_distinct(X, y, hashes)
+    if len(firsts) > most:
         return None
     weight = np.bincount(inverse, problem.weight, len(firsts)).astype(np.float64)
     few = DualProblem(None, problem.loss, problem.y[firsts], weight, problem.intercept)
     return Merged(data.take(firsts), few, problem, inverse)
 
 
-def _number_distinct(X: Any, y: Vector) -> tuple[Vector, Vector]:
+# entries that are hashed at a time: they stay in cache
+HASHED = 1 << 15
+HALF = np.uint64(32)
+
+
+def _hash_rows(X: Any, y: Vector) -> Vector:
+    """A hash of each row (X[i], y[i]): the sum of its entries' bits, each times an odd random number of its column."""
+    n, d = X.shape
+    factors = np.random.default_rng(0).integers(0, 1 << 64, d + 1, np.uint64) | np.uint64(1)
+    hashes, targets = np.empty(n, np.uint64), _bits(y)
+    rows: Any = X.tocsr() if sp.issparse(X) else np.ascontiguousarray(X)
+    step = max(1, HASHED * n // max(1, X.nnz if sp.issparse(X) else X.size))
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        if sp.issparse(X):
+            ends = rows.indptr[start : start + step + 1]
+            entries = slice(ends[0], ends[-1])
+            until = np.zeros(ends[-1] - ends[0] + 1, np.uint64)
+            np.cumsum(_mixed(_bits(rows.data[entries])) * factors[rows.indices[entries]], out=until[1:])
+            sums = np.diff(until[ends - ends[0]])
+        else:
+            sums = _mixed(_bits(rows[part])) @ factors[:d]
+        sums += _mixed(targets[part]) * factors[d]
+        hashes[part] = _mixed(sums)
+    return hashes
+
+
+def _mixed(bits: Vector) -> Vector:
+    """64 bits each, with the upper half added to the lower one: sums and products of integers never move bits down."""
+    bits = bits.astype(np.uint64, copy=False)
+    mixed = bits >> HALF
+    mixed ^= bits
+    return mixed
+
+
+def _number_distinct(X: Any, y: Vector, hashes: Vector) -> tuple[Vector, Vector]:
     """Number the distinct rows (X[i], y[i]): (number of each row, first row of each number).
 
     Numbers follow the first appearance, so that samples keep their order.
     """
-    from mercer.svm._merge_loops import hash_rows, number_rows
+    from mercer.svm._merge_loops import number_rows
 
     if sp.issparse(X):
-        rows = X if X.format == "csr" else X.tocsr()
+        rows = X.tocsr()
         parts = rows.indptr.astype(np.int64), rows.indices.astype(np.int64), _bits(rows.data)
     else:
-        rows = np.ascontiguousarray(X)
-        ends = np.arange(len(rows) + 1) * rows.shape[1]
-        parts = ends, np.empty(0, np.int64), _bits(rows).ravel()
-    targets = _bits(y)
-    hashes = np.empty(len(y), np.uint64)
-    hash_rows(*parts, targets, hashes)
+        ends = np.arange(len(X) + 1) * X.shape[1]
+        parts = ends, np.empty(0, np.int64), _bits(X).ravel()
     inverse, firsts = np.empty(len(y), np.intp), np.empty(len(y), np.intp)
-    count = number_rows(*parts, targets, hashes, inverse, firsts)
+    count = number_rows(*parts, _bits(y), hashes, inverse, firsts)
     return inverse, firsts[:count]
 
 
