@@ -155,18 +155,37 @@ def test_size_thresholds_of_kernel_machines_stand_in_the_plan():
     assert {name: constants for name, constants in found.items() if constants} == {}
 
 
-def test_no_number_decides_outside_the_plan():
-    """Kernel machines compare sizes, tolerances and counts with named constants only; 0, 1 and 2 need no name."""
+UNNAMED = 0, 0.5, 1, 2
+
+
+def test_no_number_decides_without_a_name():
+    """Kernel machines and updates compare with named constants only; 0, 1, 2 and a half need no name."""
     found = [
         f"{path.name}:{node.lineno}: {ast.unparse(node)}"
-        for path in sorted((PACKAGE / "svm").rglob("*.py"))
+        for folder in ("svm", "updates")
+        for path in sorted((PACKAGE / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Compare)
         for side in (node.left, *node.comparators)
-        if isinstance(side, ast.Constant) and isinstance(side.value, (int, float)) and side.value not in (0, 1, 2)
+        for number in ast.walk(side)
+        if isinstance(number, ast.Constant) and type(number.value) in (int, float) and number.value not in UNNAMED
     ]
     # the dtype of an array in compiled code is told by the bytes of a number
     assert [line for line in found if ".itemsize == " not in line] == []
+
+
+def test_the_constants_of_working_sets_have_one_value_each():
+    """Decomposition, the driver and what both call: no name stands for two numbers."""
+    values = {}
+    for name in ("_driver_loops", "decomposition", "_round_loops", "_smo_loops", "plan"):
+        for node in ast.parse((PACKAGE / "svm" / f"{name}.py").read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign):
+                (target,) = node.targets
+                both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                pairs = zip(target.elts, node.value.elts, strict=True) if both else [(target, node.value)]
+                for constant, value in pairs:
+                    values.setdefault(ast.unparse(constant), set()).add(ast.unparse(value))
+    assert {name: found for name, found in values.items() if len(found) > 1} == {}
 
 
 def test_one_function_calls_solve_block():

@@ -6,10 +6,10 @@ from tests.problems.instances import FORMS, instance
 
 from mercer._compiled.program import Program
 from mercer.problems import brackets, feasible_start, rates
+from mercer.problems._optimality_loops import near_kinks
 from mercer.svm._round_loops import (
     BINS,
     group_extremes,
-    near_kinks,
     score_all,
     score_and_extremes,
     select_working_set,

@@ -100,11 +100,10 @@ class Problem:
             trace += solution.trace
             done = solution.certificate.relative_gap <= tol or not solution.certificate.valid
             if done or solution.status in ENDED or violation <= LEAST_VIOLATION:
-                if not done and solution.status is Status.CONVERGED:
-                    solution.status = Status.STALLED
-                elif done and solution.status is Status.STALLED:
-                    solution.status = Status.CONVERGED
-                return replace(solution, steps=steps, trace=trace)
+                status = solution.status
+                if status in (Status.CONVERGED, Status.STALLED):
+                    status = Status.CONVERGED if done else Status.STALLED
+                return replace(solution, status=status, steps=steps, trace=trace)
             violation = max(0.1 * violation, LEAST_VIOLATION)
             start = solution.beta
 

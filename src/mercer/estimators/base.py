@@ -537,7 +537,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
     def _publish_one(self, data: Data, loss: Loss, used: Vector, solution: Solution) -> None:
         """Publish the model of a single problem over the samples ``used``."""
         # polished machines are exact, even if landmarks were given
-        at = self._slots(data.n) if getattr(solution, "given", False) else used
+        at = self._slots(data.n) if solution.given else used
         published = loss.publish(solution.coefficients, solution.thresholds)
         size = norm(solution) / published.scale
         self._publish_function(data, at, published.beta, published.intercept, size, solution)

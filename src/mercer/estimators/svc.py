@@ -147,7 +147,7 @@ class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 intercept[k] = float(len(members[i]) > 0) - float(len(members[j]) > 0)
                 continue
             published = problems.loss.publish(solution.coefficients, solution.thresholds)
-            if getattr(solution, "given", False):
+            if solution.given:
                 full[j - 1, self._slots(problems.data.n, i)] = published.beta
             else:
                 full[j - 1, members[i]] = published.beta[: len(members[i])]

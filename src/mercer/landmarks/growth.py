@@ -92,7 +92,7 @@ class GrowthRound:
         return f"{self.n_landmarks}, {near}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class LandmarkSolution(Solution):
     """A machine in the span of landmarks: its function is Σ coef k(landmark, ·), while β certifies it.
 
@@ -103,7 +103,6 @@ class LandmarkSolution(Solution):
     size : |f|².
     landmark_certificate : for the problem restricted to the landmarks; ``certificate`` is that of the exact problem.
     growth : the rounds.
-    given : whether the landmarks were given.
     pool : the number of samples among which the landmarks are.
     ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples",
         "rounding" (the other samples depend on the landmarks) or "time_limit".
@@ -114,13 +113,12 @@ class LandmarkSolution(Solution):
     size: float = 0.0
     landmark_certificate: Certificate = UNKNOWN
     growth: tuple[GrowthRound, ...] = ()
-    given: bool = False
     pool: int = 0
     ended_by: str = ""
 
-    def taken(self, order: Any) -> LandmarkSolution:
+    def reordered(self, order: Any) -> LandmarkSolution:
         """The solution with its samples in another order: sample order[0] comes first."""
-        found = super().taken(order)
+        found = super().reordered(order)
         if self.given:
             return found
         place = np.empty(len(self.beta), np.intp)

@@ -344,7 +344,7 @@ class ArrayGrowth(Growth):
         return lost(self.factor, self.beta, found.v, 0, seed, ROWS_OF_ESTIMATE)  # no time for all pairs
 
     def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:
-        from mercer.svm._round_loops import SAFETY
+        from mercer.problems._optimality_loops import SAFETY
 
         # F of a sample that is far from paying is exact enough from values in float32 (see `mercer.svm.verify`)
         of, beta, b = self.every, self._of_every(self.beta), intercept

@@ -42,7 +42,7 @@ from mercer.problems.solution import Options
 SENT = 1 << 23
 
 
-@dataclass
+@dataclass(frozen=True)
 class PartsSolution(LandmarkSolution):
     """A landmark machine of rows in parts. β and F stay with the parts: here they are empty.
 

@@ -62,7 +62,7 @@ def solve_explicit(
             break
         group_of = following
     if solution.status is Status.CONVERGED and not np.array_equal(following, group_of):
-        solution.status = Status.STALLED
+        solution = replace(solution, status=Status.STALLED)
     solution = _in_order(data, merged, y, weight, options, solution)
     return replace(solution, steps=steps, trace=trace)
 

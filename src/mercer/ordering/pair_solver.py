@@ -17,6 +17,7 @@ violated. Where no factor is small enough, conjugate gradients follow the same s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def solve_smooth(
             following = _in_stages(gram, smooth, fits_intercept, options, clock, found)
             other = _certified(smooth, fits_intercept, following, data.psd, of, options.tol, clock)
             best = other if other.certificate.gap <= best.certificate.gap else best
-            best.status, best.steps, best.trace = other.status, other.steps, other.trace
+            best = replace(best, status=other.status, steps=other.steps, trace=other.trace)
     return best
 
 

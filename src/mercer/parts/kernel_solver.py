@@ -65,7 +65,7 @@ EXACT_COST = 3.0
 TRIED, TRIALS = 64, 6
 
 
-@dataclass
+@dataclass(frozen=True)
 class KernelPartsSolution(Solution):
     """An exact machine of rows in parts: β and F are those of the support vectors.
 

@@ -58,3 +58,45 @@ def threshold(sums):
     if np.isfinite(low) and np.isfinite(high):
         return 0.5 * (low + high)
     return low if np.isfinite(low) else (high if np.isfinite(high) else 0.0)
+
+
+# ---- samples whose loss or violation may not be zero -----------------------------------------------------------------
+
+# the error of an F that is not recomputed in float64 is assumed to be at most this many times the largest error seen
+SAFETY = 4.0
+
+
+@compiled()
+def fill_slack(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
+    """slack[v] = how far the rates of a variable at zero are from making it move; -inf if beta[v] != 0."""
+    for v in range(beta.shape[0]):
+        s = linear[v] - F[v] - ridge[v] * beta[v]
+        slack[v] = np.inf
+        if beta[v] != 0.0:
+            slack[v] = -np.inf
+        if beta[v] < upper[v]:
+            slack[v] = min(slack[v], level[group[v]] - (s - l1[v]))
+        if beta[v] > lower[v]:
+            slack[v] = min(slack[v], s + l1[v] - level[group[v]])
+
+
+@compiled()
+def near_kinks(slack, F, exact, done, margin, safety, near):
+    """Find samples not yet verified whose slack is below the margin; (their number, the margin).
+
+    For samples that are ``done``, ``exact`` is F in float64. The margin is at least safety times the largest error
+    |exact - F| of these. Fills the beginning of ``near`` with the samples found.
+    """
+    error = 0.0
+    for i in range(F.shape[0]):
+        if done[i]:
+            off = abs(exact[i] - F[i])
+            if off > error or off != off:
+                error = off
+    margin = max(margin, safety * error) if error < np.inf else np.inf  # NaN: the error is unknown
+    count = 0
+    for i in range(F.shape[0]):
+        if not done[i] and slack[i] < margin:
+            near[count] = i
+            count += 1
+    return count, margin

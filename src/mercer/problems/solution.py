@@ -108,6 +108,7 @@ def certificate(
     *,
     rows: Index | None = None,
     of: str | None = None,
+    seen: Survey | None = None,
 ) -> Certificate:
     """The certificate of β, where ``qp`` is ``loss.box_qp(y, weight, …)``.
 
@@ -120,7 +121,8 @@ def certificate(
     loss.
 
     ``rows`` are the samples at which F is exact. They must include all samples with β ≠ 0, and all others must be known
-    to have neither a loss nor a KKT violation: F is not read there. None: all samples.
+    to have neither a loss nor a KKT violation: F is not read there. None: all samples. ``seen`` is the survey of β and
+    F at these samples, if it is known.
     """
     beta = np.asarray(beta, dtype=np.float64)
     if rows is not None:
@@ -130,7 +132,7 @@ def certificate(
         if np.count_nonzero(beta) < total:
             raise ValueError("rows must contain every sample with a nonzero beta: F is needed there.")
     F = np.asarray(F, dtype=np.float64)
-    found = survey(qp, beta, F)
+    found = survey(qp, beta, F) if seen is None else seen
     b = found.thresholds if intercept is None else _per_group(qp, intercept)
     primal, note = loss.primal(found.squared_norm, y, F, weight, b, qp.sums), ""
     if np.isinf(primal):
@@ -316,13 +318,13 @@ class Options:
         return replace(self, n_threads=1, budget=budget, costly_budget=costly_budget)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Solution:
     """A feasible β, F = Kβ, the thresholds, and the certificate.
 
     ``separation`` is set for hard margins without a model: the proof that the classes are not separable, or what is
     known instead. ``plan`` is the plan that was followed, if there was a choice. ``path`` are all steps, if they were
-    kept.
+    kept. ``given`` says whether ``coefficients`` belong to given landmarks, not to the samples.
     """
 
     beta: Vector
@@ -336,8 +338,9 @@ class Solution:
     separation: Separation | None = None
     plan: Plan | PartsPlan | None = None
     path: Steps | None = None
+    given: bool = False
 
-    def taken(self, order: Any) -> Self:
+    def reordered(self, order: Any) -> Self:
         """The solution with its samples in another order: sample order[0] comes first."""
         found = self.separation
         if found is not None:

@@ -31,14 +31,15 @@ from mercer.svm._round_loops import (
     solve_working_set,
 )
 
+# The values differ from those of `Decomposition`, where kernel rows are costly (decision 029).
 # a block is solved to this share of the violation, or of tol if that is more
-BLOCK_TOL, LAST_TOL = 0.06, 0.8
-# new members of a working set: one per this many variables, but at least FEWEST_NEW
-VARIABLES_PER_NEW, FEWEST_NEW = 32, 32
+DRIVER_BLOCK_TOL, LAST_TOL = 0.06, 0.8
+# new members of a working set: one per this many variables, but at least DRIVER_FEWEST_NEW
+VARIABLES_PER_NEW, DRIVER_FEWEST_NEW = 32, 32
 # or one per this many free variables, if that is more
 FREE_PER_NEW = 2
 # a run is stuck after this many rounds without a violation below this share of the smallest one so far
-PATIENCE, IMPROVED = 40, 0.95
+DRIVER_PATIENCE, IMPROVED = 40, 0.95
 # how a call ended: as NEEDS_NEWTON, or
 CONVERGED, UNFINISHED, STUCK = range(3)
 
@@ -115,7 +116,7 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
             break
         progress[1] = 0.0 if violation < IMPROVED * progress[0] else progress[1] + 1.0
         progress[0] = min(progress[0], violation)
-        if progress[1] > PATIENCE or violation == np.inf or too_many:
+        if progress[1] > DRIVER_PATIENCE or violation == np.inf or too_many:
             ended = STUCK
             break
         if rounds == max_rounds:
@@ -123,7 +124,7 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
         rounds += 1
         m = space.n_members[0]
         n_free = _list_previous(program, beta, layout[MEMBERS, :m], previous)
-        n_new = min(max(FEWEST_NEW, n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), max(2, size // 2))
+        n_new = min(max(DRIVER_FEWEST_NEW, n // VARIABLES_PER_NEW, n_free // FREE_PER_NEW), max(2, size // 2))
         _, m, n_added, _ = form_working_set(
             up, low, program, extremes, previous[: n_free + m], n_new, min(size, n_free + n_new), null, space.place,
             layout, m, block, new_places,
@@ -134,7 +135,7 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
         if lazy is not None:
             read_lazy(lazy, layout[MEMBERS, :m], new_places[:n_added], block)
         taken, _, unbounded, n_moved = solve_working_set(
-            layout, m, n_added, block, new_places, program, beta, F, max(LAST_TOL * tol, BLOCK_TOL * violation),
+            layout, m, n_added, block, new_places, program, beta, F, max(LAST_TOL * tol, DRIVER_BLOCK_TOL * violation),
             STEPS_PER_MEMBER * m, newton, space.room, space.score, change,
         )  # fmt: skip
         if taken == NEEDS_NEWTON:

@@ -23,10 +23,10 @@ from mercer.svm._block_newton_loops import NEEDS_NEWTON, newton_address, newton_
 from mercer.svm._smo_loops import solve_members
 
 BINS = 1024
+# a group whose violation is below this share of the largest one leaves its share of the working set to other groups
+NEAR_OPTIMUM = 0.1
 # most pair steps in a block, for each of its members
 STEPS_PER_MEMBER = 200
-# the error of an F that is not recomputed in float64 is assumed to be at most this many times the largest error seen
-SAFETY = 4.0
 
 
 @compiled(fast=True)
@@ -47,42 +47,6 @@ def score_all(program, beta, F, up, low):
         shrunk = s + l1[v] if b <= 0.0 else s - l1[v]
         up[v] = -np.inf if b >= upper[v] else grown
         low[v] = np.inf if b <= lower[v] else shrunk
-
-
-@compiled()
-def fill_slack(beta, F, linear, l1, ridge, lower, upper, group, level, slack):
-    """slack[v] = how far the rates of a variable at zero are from making it move; -inf if beta[v] != 0."""
-    for v in range(beta.shape[0]):
-        s = linear[v] - F[v] - ridge[v] * beta[v]
-        slack[v] = np.inf
-        if beta[v] != 0.0:
-            slack[v] = -np.inf
-        if beta[v] < upper[v]:
-            slack[v] = min(slack[v], level[group[v]] - (s - l1[v]))
-        if beta[v] > lower[v]:
-            slack[v] = min(slack[v], s + l1[v] - level[group[v]])
-
-
-@compiled()
-def near_kinks(slack, F, exact, done, margin, safety, near):
-    """Find samples not yet verified whose slack is below the margin; (their number, the margin).
-
-    For samples that are ``done``, ``exact`` is F in float64. The margin is at least safety times the largest error
-    |exact - F| of these. Fills the beginning of ``near`` with the samples found.
-    """
-    error = 0.0
-    for i in range(F.shape[0]):
-        if done[i]:
-            off = abs(exact[i] - F[i])
-            if off > error or off != off:
-                error = off
-    margin = max(margin, safety * error) if error < np.inf else np.inf  # NaN: the error is unknown
-    count = 0
-    for i in range(F.shape[0]):
-        if not done[i] and slack[i] < margin:
-            near[count] = i
-            count += 1
-    return count, margin
 
 
 @compiled(fast=True)
@@ -165,8 +129,7 @@ def select_working_set(up, low, group, n_groups, extremes, previous, n_new, size
         widest = max(widest, extremes[g, 0] - extremes[g, 1])
     for g in range(n_groups):
         span = extremes[g, 0] - extremes[g, 1]
-        # a group near its optimum leaves its share to the other groups
-        if not span > 0.1 * widest:
+        if not span > NEAR_OPTIMUM * widest:
             continue
         share = max(1, (n_new - count) // (2 * (n_groups - g)))
         _fill_bins(up, extremes[g, 1], BINS / span, group, g, bins)

@@ -37,6 +37,8 @@ from mercer.svm._block_newton_loops import AT_BOUND, NEEDS_NEWTON, call_newton
 WAIT, LONGEST_WAIT, LEAST_WAIT = 0.5, 20.0, 60
 # below this tol Newton's step is not tried: pair steps find the last digits of beta
 SMALLEST_NEWTON_TOL = 1e-7
+# a curvature below this, relative to the diagonal entries of the pair, is rounding
+SMALLEST_CURVATURE = 1e-12
 
 
 @compiled(merged=True)
@@ -126,7 +128,7 @@ def solve_block(K, beta, score, lower, upper, l1, ridge, ends, tol, max_steps, n
         # matrix is not indefinite, the curvature is at least that of the ridges, which rounding of the diagonal may
         # hide
         size, least = abs(diagonal[i]) + abs(diagonal[j]), ridge[i] + ridge[j]
-        if curvature > 1e-12 * size:
+        if curvature > SMALLEST_CURVATURE * size:
             step = slope / curvature
         elif least > 0.0 and curvature > -rounding_error * size:
             step = slope / max(least, curvature)

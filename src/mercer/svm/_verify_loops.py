@@ -1,11 +1,14 @@
-"""F = K b of a pair of classes in float64, at the samples that decide its certificate: see `mercer.svm.verify`."""
+"""F = K b in float64 at the samples that decide a certificate: see `mercer.svm.verify`.
+
+`exact_values` verifies a pair of classes in one call: threads that verify pairs side by side would wait for the
+interpreter between the calls of `verify.exact_rows` (decision 012).
+"""
 
 import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.tiles import _pack, add_block_product, add_rows_product, fill_block
-from mercer.problems._optimality_loops import optimality_sums, threshold
-from mercer.svm._round_loops import SAFETY, fill_slack
+from mercer.problems._optimality_loops import SAFETY, fill_slack, optimality_sums, threshold
 
 # rows of a block of values: few, since each block computes its part of the diagonal twice
 HEIGHT = 48

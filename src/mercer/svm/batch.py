@@ -182,9 +182,9 @@ class OneVsOne:
             samples = np.sort(index)
             data, factor, back = data.take(samples), factor[samples], np.searchsorted(samples, index)
         start = None if start is None or len(start) != len(index) else _at(back, start)
-        with self.clock.map_states(lambda solution: solution.taken(back)):
+        with self.clock.map_states(lambda solution: solution.reordered(back)):
             found = self.solve_pair(data, loss, _at(back, y), factor, self.intercept, self.options, self.clock, start)
-        return found.taken(back)
+        return found.reordered(back)
 
     def _solve_pair(self, blocks: ClassBlocks | None, pair: tuple[int, int], start: Vector | None) -> Solution | None:
         n_positive, n_negative = (len(self.members[c]) for c in pair)

@@ -170,6 +170,8 @@ class Active:
 
 # changes of beta that together alter F by less than this share of tol are neglected at inactive samples
 NEGLECTED = 0.1
+# an inactive sample is left alone if it is this many times as far from every kink as a sample that counts as near
+BEYOND_NEAR = 1.5
 # rounding error of F, in units of the rounding of one kernel value times the length of beta
 ROUNDING = 8.0
 
@@ -235,7 +237,7 @@ class Inactive:
         moved = self._moved(beta, F)
         apart = slack(self.qp, variables, F, level)
         for rows, then, before in older:
-            far = apart[rows] > (before + moved) * self._lengths[rows] + 1.5 * nearness(self.options)
+            far = apart[rows] > (before + moved) * self._lengths[rows] + BEYOND_NEAR * nearness(self.options)
             self._update(rows[~far], then, beta, F)
             if far.any():
                 self.groups.append(InactiveGroup(rows[far], then, before + moved))

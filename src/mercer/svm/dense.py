@@ -3,8 +3,8 @@
     min  1/2 b'Kb - linear'b + sum l1|b| + 1/2 sum ridge b^2     s.t.  lower <= b <= upper,  sum over each group fixed
 
 `DenseRun.run` repeats SMO (`_smo_loops.solve_block`) until the violation of F = Kb, recomputed in float64, is at most
-tol. In between it shrinks once, goes from float32 to float64 scores, and takes Newton steps on the free variables. If
-all of this stalls, the interior-point method gives a new start.
+tol. In between it shrinks once and goes from float32 to float64 scores. If all of this stalls, the interior-point
+method gives a new start.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from mercer.problems.solution import Options, Solution, Status, TracePoint, unfi
 from mercer.svm.interior_qp import INTERIOR_STEPS, factor_seconds, interior_point
 from mercer.svm.plan import SHARE_OF_TOL, SINGLE_SCORES_FROM_TOL, Plan
 
-# pair steps between two checks of the clock; after this many, a Newton step is taken
+# pair steps between two checks of the clock
 STEPS_PER_VARIABLE, STEPS_AT_LEAST = 100, 1000
 NEVER = np.iinfo(np.intp).max
 # first estimate of the seconds of a pair step per variable, until it is measured
 SECONDS_PER_ENTRY = 3e-9
-# most checks without an improvement of the violation
-PATIENCE = 3
+# most checks without a violation below this share of the smallest one so far
+PATIENCE, IMPROVED = 3, 0.99
 # most steps of the interior-point method
 MOST_INTERIOR_STEPS = 100
 USUAL = Plan()
@@ -122,7 +122,7 @@ class DenseRun:
             point = TracePoint(self.clock.seconds, self.steps, found, seen.dual, self._n_active(members))
             self.trace.append(point)
             self.clock.report(point, partial(self._current_solution, seen))
-            idle = 0 if found < 0.99 * best else idle + 1
+            idle = 0 if found < IMPROVED * best else idle + 1
             best = min(best, found)
             if found <= tol:
                 return Status.CONVERGED
@@ -150,10 +150,6 @@ class DenseRun:
                 self._interior(b)
                 best, idle = np.inf, 0
                 continue
-            if taken >= limit and self.clock.left > factor_seconds(n):
-                self._newton(b)
-                self.beta[self._order] = b[:n]
-                self.F = matrix_product(self.K, self.qp, self.beta)
 
     def _steps_in_time(self) -> int:
         """Pair steps that take about half of the time left; a few at least."""
@@ -222,53 +218,6 @@ class DenseRun:
         if np.all(np.isfinite(F)) and dual_objective(self.qp, beta, F) > dual_objective(self.qp, self.beta, self.F):
             self.beta[:], self.F = beta, F
             b[: self.qp.n_vars] = beta[self._order]
-
-    def _newton(self, b: Vector) -> None:
-        """One Newton step on the free variables F, up to the first bound. Edits b in place.
-
-        SMO needs many steps if the matrix of the free variables is ill-conditioned. Solving their equations
-
-            K_FF d + sum constraints = score_F,     d summing to zero in each group
-
-        takes one. A step that does not raise the objective is not taken.
-        """
-        self.steps += 1
-        K, lower, upper, l1, ridge = self._block, self._lower, self._upper, self._l1, self._ridge
-        free = np.flatnonzero((b > lower) & (b < upper) & ((b != 0) | (l1 == 0)))
-        if len(free) < 2:
-            return
-        groups = [(free >= first) & (free < last) for first, last in pairwise(self._ends)]
-        groups = [members for members in groups if members.any()]
-        m = len(free)
-        score = (self._linear - K @ b - ridge * b - l1 * np.sign(b))[free]
-        K_free = K[np.ix_(free, free)].astype(np.float64)
-        M = np.zeros((m + len(groups), m + len(groups)))
-        M[:m, :m] = K_free
-        # regularisation of the size of the rounding errors
-        M[np.arange(m), np.arange(m)] += ridge[free] + 1e-14 * np.trace(K_free) / m
-        for g, member in enumerate(groups):
-            M[:m, m + g] = M[m + g, :m] = member
-        try:
-            with one_blas_thread():  # the result must not depend on the number of threads
-                step = np.linalg.solve(M, np.append(score, np.zeros(len(groups))))[:m]
-        except np.linalg.LinAlgError:
-            return
-        for member in groups:
-            # correct the sum: beside kernel values of 1e12 the constraint has lost digits
-            step[np.flatnonzero(member)[np.argmax(np.abs(step[member]))]] -= step[member].sum()
-        slope = float(step @ score)
-        if not np.all(np.isfinite(step)) or not slope > 0:
-            return
-        # the objective is quadratic on one side of a kink at zero: treat the kink as a bound
-        kinked = l1[free] > 0
-        low = np.where(kinked & (b[free] > 0), 0.0, lower[free])
-        high = np.where(kinked & (b[free] < 0), 0.0, upper[free])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, (high - b[free]) / step, np.where(step < 0, (low - b[free]) / step, np.inf))
-        length = min(1.0, float(room.min()))
-        curvature = float(step @ (K_free @ step) + ridge[free] @ step**2)
-        if length * slope - 0.5 * length**2 * curvature > 0:
-            b[free] = np.clip(b[free] + length * step, low, high)
 
 
 def matrix_product(K: Matrix, qp: BoxQP, beta: Vector) -> Vector:

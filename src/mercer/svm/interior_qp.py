@@ -52,6 +52,8 @@ ROUNDED = 1e-6
 SAME = 1e-7
 # an error of a sum below this, relative to the largest |β|, is rounding
 SUM_ROUNDING = 1e-9
+# bounds whose sum differs from the given one by less than this share are the only feasible point
+AT_ALL_BOUNDS = 1e-13
 
 
 class InteriorResult(NamedTuple):
@@ -376,7 +378,7 @@ def _presolve(qp: BoxQP) -> tuple[Vector, Mask]:
             if not np.isfinite(at_bound).all():
                 continue
             missing = float(abs(at_bound.sum() - qp.sums[g]))
-            if missing <= 1e-13 * float(np.abs(at_bound).sum() + abs(qp.sums[g])):
+            if missing <= AT_ALL_BOUNDS * float(np.abs(at_bound).sum() + abs(qp.sums[g])):
                 beta[members] = at_bound
                 is_open[members] = False
     return beta, is_open

@@ -3,8 +3,9 @@
 `plan_problem` plans one quadratic program, `plan_pairs` all pairs of classes. A `Plan` is frozen and prints as one
 line, which ``verbose=1`` logs and ``model.plan_`` keeps. To force another route, pass another plan (``Options.plan``).
 
-No other file of the kernel-machine solver chooses a route by comparing sizes with constants. When a loop stops, and how
-its working sets grow, is decided beside the loop.
+No other file of the kernel-machine solver chooses a route by comparing sizes with constants. `COSTLY_TERMS` stands in
+`mercer.gram`, which knows what a kernel value costs. When a loop stops, and how its working sets grow, is decided
+beside the loop.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.dual import DualProblem
 from mercer.problems.solution import Options
+
+# bytes of a float64
+BYTES = 8
 
 # ---- presolve --------------------------------------------------------------------------------------------------------
 
@@ -43,7 +47,7 @@ FACE_UP_TO = 1500
 DOUBLE_UP_TO = 500
 # up to this many variables SMO runs on the dense matrix; beyond, working sets need fewer kernel values
 DENSE_UP_TO = 1536
-# most variables of a stalled run that continues on the dense float64 matrix, with Newton and interior-point steps
+# most variables of a stalled run that continues on the dense float64 matrix, with the interior-point method
 RESCUE_UP_TO = 2048
 # most variables for solver="coordinate" and "smo": they keep the dense matrix, 200 MB
 STEPWISE_UP_TO = 5_000
@@ -104,6 +108,8 @@ LAZY_BLOCKS_UP_TO = 6144
 LAZY_BLOCKS_FROM = 2e7
 # samples of two classes from which pairs are solved in several threads: smaller pairs wait for the interpreter lock
 SIDE_BY_SIDE_FROM = 600
+# and only if there are at least this many pairs for each thread
+PAIRS_PER_THREAD = 2
 # pairs in one compiled call, and most variables of pairs whose programs are built together
 PAIRS_PER_TASK, VARIABLES_AT_ONCE = 8, 1 << 18
 
@@ -221,7 +227,7 @@ def can_use_features(data: Data, qp: BoxQP, options: Options) -> bool:
         return False
     if qp.sample is not None or qp.n_groups > 1:
         # each copy gets a row of its own
-        copied = 8 * qp.n_vars * (data.samples.shape[1] + qp.n_groups)
+        copied = BYTES * qp.n_vars * (data.samples.shape[1] + qp.n_groups)
         if qp.l1.any() or qp.ridge.any() or copied > options.budget:
             return False
     return bool(data.samples.shape[1] <= FEATURES_UP_TO)
@@ -355,9 +361,10 @@ def plan_pairs(
     sizes = sorted((len(index) for index in members), reverse=True)
     n, largest, n_threads = sum(sizes), sizes[0] + sizes[1], options.n_threads
     plain = plain and len(members) > 2 and sizes[-1] > 0 and loss.one_by_one and options.max_iter < 0
-    alone = n_threads == 1 or len(members) * (len(members) - 1) < 4 * n_threads or largest < SIDE_BY_SIDE_FROM
+    n_pairs = len(members) * (len(members) - 1) // 2
+    alone = n_threads == 1 or n_pairs < PAIRS_PER_THREAD * n_threads or largest < SIDE_BY_SIDE_FROM
     apart = Plan(largest, pairs="one by one" if alone else "side by side", n_threads=n_threads)
-    small = n <= ONE_MATRIX_UP_TO and 8 * n**2 <= options.budget and largest <= DOUBLE_UP_TO
+    small = n <= ONE_MATRIX_UP_TO and BYTES * n**2 <= options.budget and largest <= DOUBLE_UP_TO
     if plain and small and options.precision != "float32" and data.in_time(n_threads, left):
         return replace(apart, pairs="one matrix", storage="matrix", precision="float64")
     if features or len(members) == 2:

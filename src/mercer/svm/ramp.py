@@ -21,7 +21,7 @@ from mercer.svm.solve import solve_problem
 PROGRESS = 1e-9
 
 
-@dataclass
+@dataclass(frozen=True)
 class RampSolution(Solution):
     """The solution of the last convex problem, the ramp objectives of all rounds, and the samples given up."""
 
@@ -29,11 +29,11 @@ class RampSolution(Solution):
     given_up: Vector = ()  # type: ignore[assignment]
     stationary: bool = True
 
-    def taken(self, order: Vector) -> RampSolution:
+    def reordered(self, order: Vector) -> RampSolution:
         """The solution with its samples in another order: sample order[0] comes first."""
         given_up = np.zeros(len(order), bool)
         given_up[self.given_up] = True
-        return replace(super().taken(order), given_up=np.flatnonzero(given_up[order]))
+        return replace(super().reordered(order), given_up=np.flatnonzero(given_up[order]))
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,9 @@ class RampSolver:
             far = self._far(data, y, weight, options.n_threads)
             ends.append(self._descend(data, y, weight, intercept, options, clock, first, far, ()))
         best = min(ends, key=lambda end: end.objectives[-1])
-        best.steps = first.steps + sum(end.steps for end in ends)
-        best.trace = first.trace + [point for end in ends for point in end.trace]
-        best.seconds = clock.seconds
-        return best
+        steps = first.steps + sum(end.steps for end in ends)
+        trace = first.trace + [point for end in ends for point in end.trace]
+        return replace(best, steps=steps, trace=trace, seconds=clock.seconds)
 
     def _descend(
         self,

@@ -48,12 +48,16 @@ from mercer.svm.stepwise import solve_stepwise
 from mercer.svm.verify import exact_product, exact_rows, survey_at
 
 REFINEMENTS = 4
+# an exact F helps if the violation falls below this share
+HARDLY_BETTER = 0.5
 # after an early end F is computed in float64 at all samples
 ENDED_EARLY = (Status.MAX_ITER, Status.TIME_LIMIT, Status.INTERRUPTED)
 # with a time limit, a run starts only if there is time for at least this many kernel rows
 FEWEST_ROWS = 8
 # if the stalled solution over features has at most this relative gap, SMO takes at most this many steps per sample
 NEXT_TO_OPTIMAL, STEPS_PER_SAMPLE = 1e-3, 50
+# a sum of a start that differs by less than this share is right up to rounding
+START_ROUNDING = 1e-12
 
 
 def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None = None) -> Solution:
@@ -207,7 +211,7 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
         run.trace = []
         in_single = plan.precision == "float32" and options.precision == "auto"
         if status is Status.STALLED and not rescued and qp.n_vars <= RESCUE_UP_TO:
-            # ill-conditioned: on the dense float64 matrix there are Newton and interior-point steps
+            # ill-conditioned: on the dense float64 matrix there is the interior-point method
             rescued, restart_in_double = True, True
         elif status is Status.STALLED and found > options.tol and in_single and attempt < REFINEMENTS:
             # too many samples for the dense matrix, but the rounding of float32 rows may be the reason
@@ -216,7 +220,9 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
             break
         else:
             # if an exact F does not help, the rounding of the float32 matrix is the reason
-            restart_in_double = plan.precision == "float32" and (found > 0.5 * previous or attempt == REFINEMENTS - 1)
+            restart_in_double = plan.precision == "float32" and (
+                found > HARDLY_BETTER * previous or attempt == REFINEMENTS - 1
+            )
         over = None if clock.left == np.inf else clock.over_in(_end_seconds(data, qp, run.beta, options))
         if over is not None:
             status = over
@@ -260,13 +266,15 @@ def _certified(
         beta = at_bounds(problem.qp, restored)
         seen = survey_at(problem.qp, beta, F, rows)
     if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
-        b = seen.thresholds
+        b, known = seen.thresholds, seen
     else:
         # far from the optimum free variables say little about b: minimise the loss over b, at all samples
         if rows is not None:
             rows, F[:] = None, exact_product(data, problem.qp, beta, options)
-        b = problem.loss.best_thresholds(problem.y, F, problem.weight)[: problem.qp.n_groups]
-    proof = certificate(problem.qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd, rows=rows)
+        b, known = problem.loss.best_thresholds(problem.y, F, problem.weight)[: problem.qp.n_groups], None
+    proof = certificate(
+        problem.qp, problem.loss, problem.y, problem.weight, beta, F, b, data.psd, rows=rows, seen=known
+    )  # fmt: skip
     return Solution(beta, F, b, status, steps, clock.seconds, proof, trace)
 
 
@@ -365,9 +373,7 @@ def solve_problem(
     over = clock.over()
     if over is not None:
         # the time for all pairs or folds is over: certify the start of this one as it is
-        solution = solve(data, problem, replace(options, max_iter=0, solver="auto"), clock, beta)
-        solution.status = over
-        return solution
+        return replace(solve(data, problem, replace(options, max_iter=0, solver="auto"), clock, beta), status=over)
     solution = solve(data, problem, options, clock, beta)
     if solution.status is Status.UNBOUNDED and not data.psd:
         report = check_mercer(data.kernel, data.samples)
@@ -390,6 +396,6 @@ def near(qp: BoxQP, beta: Vector) -> Vector | None:
     if len(beta) != qp.n_vars:
         return None
     inside = np.clip(beta, qp.lower, qp.upper)
-    if infeasibility(qp, inside) <= 1e-12 * np.abs(inside).sum():
-        return inside  # the sums are right up to rounding
+    if infeasibility(qp, inside) <= START_ROUNDING * np.abs(inside).sum():
+        return inside
     return feasible_start(qp, near=inside)

@@ -74,7 +74,7 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     These are the samples with weight, and the samples within a margin of a kink of the loss. The margin is at least
     SAFETY times the largest error of F seen.
     """
-    from mercer.svm._round_loops import SAFETY, near_kinks
+    from mercer.problems._optimality_loops import SAFETY, near_kinks
 
     weights = qp.at_samples(beta, data.n)
     columns = np.flatnonzero(weights)
@@ -122,7 +122,7 @@ def slack(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
 
     ``level`` holds the thresholds of the groups.
     """
-    from mercer.svm._round_loops import fill_slack
+    from mercer.problems._optimality_loops import fill_slack
 
     out = np.empty(qp.n_vars)
     fill_slack(

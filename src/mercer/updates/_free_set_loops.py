@@ -17,12 +17,14 @@ from mercer.svm._block_newton_loops import _add
 SINGULAR = 1e-9
 # the sum may differ by this share of the sum of absolute values
 SUM_ROUNDING = 1e-13
+# attempts to find a violation above which few enough variables are
+ATTEMPTS = 8
 # no finite violation is larger: only free variables join
 ONLY_FREE = float(np.finfo(np.float64).max)
 # most variables that meet their bounds in a round
 STEPS_AT_ONCE = 64
-# rounds without progress after which `follow` gives up
-MOST_IDLE = 8
+# a round makes progress if the violation falls below this share; rounds without after which `follow` gives up
+PROGRESS, MOST_IDLE = 0.9, 8
 # how `follow` ends: the violation is at most tol, steps or rounds are used up, no progress, R is spoilt, variables that
 # join need columns or are many
 DONE, LIMIT, STUCK, SPOILT, NEEDS = range(5)
@@ -45,10 +47,10 @@ def _choose_joins(beta, F, linear, l1, ridge, lower, upper, level, least, most, 
     for t in range(count):
         if members[t] >= 0:
             found[members[t]] = -np.inf
-    for attempt in range(8):
+    for attempt in range(ATTEMPTS):
         chosen, violating, largest = 0, 0, least
         for v in range(beta.shape[0]):
-            if found[v] > least and (found[v] == np.inf or attempt < 7 or violating < most):
+            if found[v] > least and (found[v] == np.inf or attempt < ATTEMPTS - 1 or violating < most):
                 joins[chosen] = v
                 chosen += 1
                 if found[v] < np.inf:
@@ -282,7 +284,7 @@ def follow(
             return STUCK, count, steps, 0
         if violation <= tol and whole:
             return DONE, count, steps, 0
-        idle = 0 if violation < 0.9 * previous else idle + 1
+        idle = 0 if violation < PROGRESS * previous else idle + 1
         previous = min(previous, violation)
         if idle > MOST_IDLE:
             return STUCK, count, steps, 0

@@ -26,6 +26,10 @@ COLLECTED = 32
 SPARE, SPARE_SHARE = 64, 0.03
 # most refinements of a solution
 REFINEMENTS = 4
+# a refinement helps if the largest error falls below this share
+REFINED = 0.5
+# a sample depends on the others if its Schur complement is below this many times the rounding of its terms
+SINGULAR = 8
 EPS = float(np.finfo(np.float64).eps)
 # a residual above this, relative to the right side, is not accepted as rounding
 ROUNDED = 1e-6
@@ -99,7 +103,7 @@ class InverseSystem:
         row[self.place] = k
         v = self.times_inverse(row[:, None])[:, 0]
         s = itself + noise - float(row @ v)
-        if not s > 8 * EPS * abs(itself + noise):
+        if not s > SINGULAR * EPS * abs(itself + noise):
             return False
         c = (b - row @ self.solutions) / s
         self.solutions -= np.outer(v, c)
@@ -171,7 +175,7 @@ class InverseSystem:
             goal = np.minimum(np.sqrt(self.n) * EPS * norm * np.abs(self.solutions).max(axis=0), ROUNDED * size)
             if np.all(found <= goal):
                 return self.solutions[self.place], product[self.place], float(found.max())
-            if not float(found.max()) < 0.5 * best:
+            if not float(found.max()) < REFINED * best:
                 return None
             best = float(found.max())
             self.solutions += self.times_inverse(residual)

@@ -13,6 +13,8 @@ from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 
 # new memory is this many times the memory that is needed
 GROWTH = 1.5
+# of a float64
+BYTES = 8
 
 
 def without(values: Vector, removed: Any, axis: int = 0) -> Vector:
@@ -93,8 +95,8 @@ class KernelColumns:
         missing = samples[self.place[samples] >= self.count]
         if len(missing) == 0:
             return True
-        if 8 * (self.count + len(missing)) * self.n > budget:
-            if 8 * len(samples) * self.n > budget:
+        if BYTES * (self.count + len(missing)) * self.n > budget:
+            if BYTES * len(samples) * self.n > budget:
                 return False
             self._keep(samples)
         columns = compute(missing)

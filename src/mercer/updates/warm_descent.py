@@ -36,6 +36,8 @@ STEPS_PER_MEMBER, STEPS_AT_LEAST = 100, 1000
 SHARE_OF_TOL = 0.25
 # a variable joins the working set if it violates optimality by this share of tol
 LEAST_VIOLATION = 0.25
+# a round makes progress if the violation falls below this share; rounds without after which the descent gives up
+PROGRESS, MOST_IDLE = 0.9, 5
 # sums may differ by so much, relative to Σ|β|
 SUM_ROUNDING = 1e-13
 
@@ -186,10 +188,10 @@ def descend(
         over = clock.over()
         if over is not None:
             return Ended(over, steps, seen)
-        idle = 0 if violation < 0.9 * previous else idle + 1
+        idle = 0 if violation < PROGRESS * previous else idle + 1
         previous = min(previous, violation)
         members = working_set(qp, beta, F, seen, options.tol)
-        if idle > 5 or len(members) > MOST_MEMBERS or not np.isfinite(violation):
+        if idle > MOST_IDLE or len(members) > MOST_MEMBERS or not np.isfinite(violation):
             return Ended(None, steps, seen)
         samples = members if rows is None else rows[members]
         if not columns.ensure(samples):

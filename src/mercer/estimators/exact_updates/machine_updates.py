@@ -360,14 +360,14 @@ class Run:
             pair, order = self._as_pair(statement)
             solution = pair._solve_pair(None, (0, 1), None if start is None else start[order])
             assert solution is not None
-            return solution.taken(np.argsort(order))
+            return solution.reordered(np.argsort(order))
 
         solution = self._solved(0, statement, exactly)
         if self.is_settled and model.fit_status_ == 0:
             self._publish_same([solution], np.zeros(1, np.int32) if is_classifier else 0)
         elif is_classifier:
             pair, order = self._as_pair(statement)
-            model._publish_pairs(pair, [solution.taken(order)])
+            model._publish_pairs(pair, [solution.reordered(order)])
             model._warm = [solution.beta[order] / model._unit] if model.warm_start else None
         else:
             model._check_bounded(solution)
@@ -425,7 +425,7 @@ class Run:
                 back = np.searchsorted(rows, problems.samples(*pair)[0])
                 solution = problems._solve_pair(None, pair, None if start is None else start[back])
                 assert solution is not None
-                return solution.taken(np.argsort(back))
+                return solution.reordered(np.argsort(back))
 
             self.is_settled = False
             found.append(self._solved(p, statement, exactly, known is None))

@@ -119,8 +119,7 @@ class LSSVC(OneVsRestMixin, LossMinimiser):
         part = data if len(used) == data.n else data.take(used)
         Y, C = label_columns(codes[used], len(self.classes_)), float(self.C) * weight[used]
         found = solve(part, Y, C, np.ones(Y.shape[1]), fits, options, clock, self.solver)
-        for solution in found:
-            solution.status = as_certified(solution, options.tol)
+        found = [replace(solution, status=as_certified(solution, options.tol)) for solution in found]
         beta, F = (np.column_stack([getattr(s, name) for s in found]) for name in ("beta", "F"))
         intercept = np.array([float(s.thresholds.sum()) for s in found])
         several = f"{len(found)} classes against the rest" if len(found) > 1 else None

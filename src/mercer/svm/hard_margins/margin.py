@@ -28,6 +28,8 @@ from mercer.gram.low_rank import whole_cholesky
 from mercer.kernels.features import Matrix, Vector
 
 EPS = float(np.finfo(np.float64).eps)
+# a column whose spread is this many times the rounding of its values is constant
+CONSTANT = 4
 # singular values below this, relative to the largest, are rounding
 RANK = 1e-11
 # complementarity, relative to the objective, at which the method ends; most steps (a dozen are usual)
@@ -120,7 +122,7 @@ def orthonormal(X: Any, intercept: bool) -> tuple[Matrix, Matrix]:
     Z = X - centre
     scale = np.abs(Z).max(axis=0)
     # a constant feature is only rounding after centring
-    scale[scale <= 4 * EPS * np.abs(X).max(axis=0)] = np.inf
+    scale[scale <= CONSTANT * EPS * np.abs(X).max(axis=0)] = np.inf
     U, S, Vt = np.linalg.svd(Z / scale, full_matrices=False)
     kept = RANK * S.max(initial=0.0) < S
     T = Vt[kept].T / S[kept] / scale[:, None]
