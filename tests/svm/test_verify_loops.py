@@ -6,8 +6,7 @@ import pytest
 from mercer._compiled.tiles import formula_of
 from mercer.kernels import Gaussian, Polynomial
 from mercer.losses import EpsilonInsensitive, Hinge
-from mercer.problems._optimality_loops import optimality_sums, threshold
-from mercer.svm._round_loops import fill_slack
+from mercer.problems._optimality_loops import fill_slack, optimality_sums, threshold
 from mercer.svm._verify_loops import exact_values
 
 
