@@ -67,21 +67,21 @@ def solve(data: Data, problem: DualProblem, options: Options, clock: Clock, star
     if options.solver in ("coordinate", "smo"):
         return solve_stepwise(data, problem, options, clock, start)
     if not isinstance(problem.loss, HardMargin):
-        return _solve(data, problem, options, clock, start)
+        return _solve_by_plan(data, problem, options, clock, start)
     shortly = first_steps(data, problem, options)
     if shortly is None:
-        return settle(solve, data, problem, options, _solve(data, problem, options, clock, start))
-    solution = _solve(data, problem, shortly, clock, start)
+        return settle(solve, data, problem, options, _solve_by_plan(data, problem, options, clock, start))
+    solution = _solve_by_plan(data, problem, shortly, clock, start)
     if solution.status is Status.MAX_ITER:
         refuted = inseparable(data, problem, clock, solution)
         if refuted is not None:
             return refuted
-        rest = _solve(data, problem, options, clock, solution.beta, solution.steps)
+        rest = _solve_by_plan(data, problem, options, clock, solution.beta, solution.steps)
         solution = replace(rest, trace=solution.trace + rest.trace)
     return settle(solve, data, problem, options, solution)
 
 
-def _solve(
+def _solve_by_plan(
     data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, steps: int = 0
 ) -> Solution:
     """Solve the problem without verifying hard margins. ``steps`` were taken before."""
@@ -100,34 +100,36 @@ def _solve(
         )
         clock.log_once("plan", plan)
         with clock.map_states(merged.expand):
-            return merged.expand(_from_start(merged.data, merged.problem, options, clock, start, plan, steps))
+            return merged.expand(_solve_by_smo(merged.data, merged.problem, options, clock, start, plan, steps))
     plan = replace(plan, presolve="none")  # too few samples are equal, if any
     clock.log_once("plan", plan)
-    solution = _from_start(data, problem, options, clock, start, plan, steps)
+    solution = _solve_by_smo(data, problem, options, clock, start, plan, steps)
     if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
-        return _rescued(data, problem, options, clock, solution)
+        return _retry_over_features(data, problem, options, clock, solution)
     return solution
 
 
-def _rescued(data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution) -> Solution:
+def _retry_over_features(
+    data: Data, problem: DualProblem, options: Options, clock: Clock, solution: Solution
+) -> Solution:
     """Solve a stalled linear problem over its features. Returns this solution if it converged or its gap is smaller."""
     found = solve_over_features(data, problem, options, clock)
     if found is None:
         return solution
     found = found._replace(steps=solution.steps + found.steps)
-    other = _over_features(data, problem, options, clock, found)
+    other = _certify_features(data, problem, options, clock, found)
     if other.status is not Status.CONVERGED and not other.certificate.gap < solution.certificate.gap:
         return replace(solution, steps=other.steps, seconds=other.seconds)
     return replace(other, trace=solution.trace + other.trace, plan=solution.plan)
 
 
-def _from_start(
+def _solve_by_smo(
     data: Data, problem: DualProblem, options: Options, clock: Clock, start: Vector | None, plan: Plan, steps: int
 ) -> Solution:
     """Solve by SMO with the threads of the plan, from a feasible start if one is given; ``steps`` were taken before."""
     beta = problem.start() if start is None else start.copy()
     options = replace(options, n_threads=plan.n_threads)
-    return replace(_descend(data, problem, options, clock, beta, steps, plan), plan=plan)
+    return replace(_descend_and_certify(data, problem, options, clock, beta, steps, plan), plan=plan)
 
 
 @contextmanager
@@ -144,14 +146,14 @@ def _spinning(plan: Plan) -> Iterator[None]:
 
 def _from_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: DualPoint) -> Solution:
     """The solution found over features. If it stalled, SMO continues from it, and the better solution is returned."""
-    solution = _over_features(data, problem, options, clock, found)
+    solution = _certify_features(data, problem, options, clock, found)
     if solution.status is not Status.STALLED:
         return solution
     if solution.certificate.valid and solution.certificate.relative_gap <= NEXT_TO_OPTIMAL:
         options = replace(options, max_iter=found.steps + STEPS_PER_SAMPLE * data.n)
     start = feasible_start(problem.qp, found.beta)
     plan = plan_descent(data, problem.qp, options, clock.left, True)
-    other = _descend(data, problem, options, clock, start, found.steps, plan)
+    other = _descend_and_certify(data, problem, options, clock, start, found.steps, plan)
     if other.status is Status.CONVERGED or not solution.certificate.valid:
         return other
     if solution.certificate.relative_gap <= other.certificate.relative_gap:
@@ -160,7 +162,7 @@ def _from_features(data: Data, problem: DualProblem, options: Options, clock: Cl
     return replace(other, status=Status.STALLED) if other.status is Status.MAX_ITER else other
 
 
-def _over_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: DualPoint) -> Solution:
+def _certify_features(data: Data, problem: DualProblem, options: Options, clock: Clock, found: DualPoint) -> Solution:
     """The solution found over features, with its certificate."""
     status = Status.CONVERGED if found.violation <= options.tol else clock.over() or Status.STALLED
     point = TracePoint(clock.seconds, found.steps, found.seen.violation, found.seen.dual, data.n)
@@ -176,7 +178,7 @@ class Descent(NamedTuple):
     trace: list[TracePoint]
 
 
-def _descend(
+def _descend_and_certify(
     data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan
 ) -> Solution:
     """The certified solution of `descend` on the program of a problem."""
