@@ -1,4 +1,4 @@
-"""The kernel that CONTRIBUTING.md asks a reader to write first: a few lines make a kernel that every machine accepts."""
+"""The kernel that CONTRIBUTING.md asks a reader to write first: a few lines make a kernel for every machine."""
 
 from dataclasses import dataclass
 from pathlib import Path
