@@ -148,7 +148,10 @@ def test_command_onnx(tmp_path, capsys):
         ([], "give C."),
         (["--C", "0.5"], "its largest coefficient is 2"),
         (["--C", "2", "--nu", "0.1"], "give only nu, not C"),
-        (["--C", "2", "--class-weight", "between", "2"], "not one of the classes ['in', 'out']"),
+        (
+            ["--C", "2", "--class-weight", "between", "2"],
+            "but the classes are ['in', 'out']: remove it, or use the label as it is in y.",
+        ),
     ):
         assert main([*arguments, *more]) == 1
         assert words in capsys.readouterr().err
