@@ -136,6 +136,12 @@ def test_decisions_are_short_dated_and_numbered():
         assert path.name in index, path.name
 
 
+@pytest.mark.parametrize("page", sorted(DESIGN.glob("*.md")), ids=lambda path: path.name)
+def test_design_pages_have_no_times(page):
+    """Milliseconds and microseconds are those of one machine on one day: they stand in the decisions."""
+    assert re.findall(r".*\d+ ?(?:ms|µs)\b.*", page.read_text(encoding="utf-8")) == []
+
+
 def _constants(path: Path) -> list[str]:
     """Names in capitals that a module assigns; those that it imports do not count."""
     found = []

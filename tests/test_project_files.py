@@ -187,6 +187,15 @@ def test_pages_name_commands_and_files_that_exist(page):
         assert (ROOT / link).exists(), link
 
 
+def test_contributors_read_the_layers_of_the_import_linter():
+    """CONTRIBUTING.md lists the layers of pyproject.toml in their order; only the entry points are left out."""
+    contracts = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (layers,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    wanted = [re.findall(r"\w+", layer) for layer in layers if layer != "__main__"]
+    (page,) = re.findall(r"(?:^    \w.* >.*\n)+(?:^    \w.*\n)*", text("CONTRIBUTING.md"), re.M)
+    assert [re.findall(r"\w+", layer) for layer in page.split(">")] == wanted
+
+
 def test_the_notes_of_a_release_are_its_section_of_the_changelog():
     """The workflow's awk program prints the section of the version, and nothing of another one."""
     (program,) = [line for line in commands(HOSTING / "workflows" / "release.yml") if line.startswith("awk")]

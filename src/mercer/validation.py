@@ -451,7 +451,9 @@ def call_kernel(function: Any, X: Any, Z: Any) -> Matrix:
             f"must return a matrix of shape {expected}, one row for each sample of its first argument."
         )
     if not np.all(np.isfinite(K)):
-        raise InvalidInputError("The kernel function returned values that are NaN or infinite.")
+        raise InvalidInputError(
+            "The kernel function returned values that are NaN or infinite. Return finite numbers, or scale the samples."
+        )
     return K
 
 

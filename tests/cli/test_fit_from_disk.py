@@ -80,6 +80,7 @@ def test_a_regression_and_a_folder(path, tmp_path, capsys):
         (["--missing", "refuse"], "The column 'a1' has"),
         (["--memory", "-1"], "must be greater than 0"),
     ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_what_cannot_be_done(options, message, path, tmp_path, capsys):
     """The error is one sentence."""

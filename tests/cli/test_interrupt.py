@@ -60,7 +60,7 @@ class Process:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], ["--judge", "nested"], ["--report"]])
+@pytest.mark.parametrize("options", [[], ["--judge", "nested"], ["--report"]], ids=" ".join)
 def test_the_first_press_keeps_the_best_so_far(table, tmp_path, options):
     """The search ends with an immediate message, and the summary describes the model that is written."""
     model, page = tmp_path / "m.mercer", tmp_path / "m.html"

@@ -167,6 +167,9 @@ def bad(X, y):
     yield dX, y, None, "y is of the type ndarray"
     yield dX[:0], dy[:0], None, "all parts of X are empty"
     yield dX, dy, -da.ones(300, chunks=100), r"sample_weight is -1 in part \d, row 0: weights must be finite"
+    with_nan = np.where(np.arange(300) == 250, np.nan, y)
+    words = r"^y contains nan in part 2: labels must be finite\. Remove these rows or fill in their labels\.$"
+    yield dX, da.from_array(with_nan, chunks=100), None, words
     yield dX, dy + 0.5, None, "Unknown label type: continuous"
     yield dX[:, 0], dy, None, "X has 1 dimensions: X must have 2"
     text = dd.from_pandas(pd.DataFrame({"a": ["u", "v", "u"]}), npartitions=1)
@@ -175,7 +178,7 @@ def bad(X, y):
     yield delayed, [dask.delayed(y[:100]), dask.delayed(y[100:170])], None, "Part 1 has 50 rows of X, targets of the"
 
 
-@pytest.mark.parametrize("case", range(12))
+@pytest.mark.parametrize("case", range(13))
 def test_bad_input_is_named(client, case):
     """The error says what was found, where, and what is allowed."""
     X, y, _ = samples(300, 3)

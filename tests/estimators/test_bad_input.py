@@ -326,10 +326,11 @@ class TestMatrices:
         )
         assert message_of(InvalidInputError, lambda: SVC(kernel=lambda a, b: np.ones((3, 3))).fit(X, y)) == expected
         missing = lambda a, b: np.full((len(a), len(b)), np.nan)  # noqa: E731
-        expected = "The kernel function returned values that are NaN or infinite."
+        advice = "Return finite numbers, or scale the samples."
+        expected = f"The kernel function returned values that are NaN or infinite. {advice}"
         assert message_of(InvalidInputError, lambda: SVC(kernel=missing).fit(X, y)) == expected
         kernel = CallableKernel(missing)
-        expected = f"{kernel!r} returned values that are NaN or infinite."
+        expected = f"{kernel!r} returned values that are NaN or infinite. {advice}"
         assert message_of(InvalidInputError, lambda: SVC(kernel=kernel).fit(X, y)) == expected
         with pytest.raises(NotSymmetricError):
             SVC(kernel=CallableKernel(lambda a, b: a[:, :1] * np.ones(len(b)))).fit(X, y)

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm
 from sklearn.datasets import make_classification
+from tests.naming import named
 
 import mercer
 from mercer import (
@@ -68,13 +69,17 @@ class TestFunctionsOfTwoSamples:
     @pytest.mark.parametrize(
         "fit",
         [
-            *(lambda kernel, est=est: est(kernel=kernel).fit(X, y) for est in (*MATRIX_FUNCTIONS, SVCCV)),
+            *(
+                pytest.param(lambda kernel, est=est: est(kernel=kernel).fit(X, y), id=named(est))
+                for est in (*MATRIX_FUNCTIONS, SVCCV)
+            ),
             lambda kernel: PegasosClassifier(kernel=kernel).fit(X, y),
             lambda kernel: GaussianProcessRegressor(kernel=kernel).fit(X, y),
             lambda kernel: MKLClassifier(kernels=[kernel, "rbf"]).fit(X, y),
             lambda kernel: SVC(kernel=2.0 * CallableKernel(kernel)).fit(X, y),
             lambda kernel: check_mercer(kernel, X),
         ],
+        ids=named,
     )
     def test_wherever_kernels_are_given(self, fit):
         """All estimators and check_mercer name the remedy."""
@@ -94,6 +99,7 @@ class TestFunctionsOfTwoSamples:
             (lambda s, t: len(set(s) & set(t)), ["abc", "abd", "xyz", "a"]),
             (lambda s, t: len(s & t), [{1, 2}, {2, 3}, {1}]),
         ],
+        ids=named,
     )
     def test_a_shape_that_is_right_by_accident(self, function, samples):
         """Sets of different sizes tell a function of two samples from one of two sets."""
@@ -117,7 +123,7 @@ class TestFunctionsOfTwoSamples:
 
 
 class TestPairwise:
-    @pytest.mark.parametrize("estimator", [*WITH_SUPPORT, GaussianProcessRegressor, KernelRidge])
+    @pytest.mark.parametrize("estimator", [*WITH_SUPPORT, GaussianProcessRegressor, KernelRidge], ids=named)
     def test_the_same_model_as_the_kernel_of_sets(self, estimator):
         """Whether a kernel is computed pair by pair changes rounding only."""
         # to the default tol, rounding may choose another of the models that meet it
@@ -134,6 +140,7 @@ class TestPairwise:
             (lambda x, z: x["a"] * z["a"], [{"a": 1.0}, {"a": 3.0}], lambda A: np.array([[1.0, 3.0], [3.0, 9.0]])),
             (lambda x, z: x == z, [1, 2, 1], lambda A: np.equal.outer(A, A).astype(float)),
         ],
+        ids=named,
     )
     def test_any_samples(self, function, samples, expected):
         """Strings, rows of sparse matrices, records, numbers: whatever the function compares."""
@@ -208,7 +215,7 @@ class TestPairwise:
 
 
 class TestPredictionNeedsSupportVectorsAlone:
-    @pytest.mark.parametrize("estimator", WITH_SUPPORT)
+    @pytest.mark.parametrize("estimator", WITH_SUPPORT, ids=named)
     def test_the_function_sees_support_vectors(self, estimator):
         """predict calls a kernel function with the new samples and the support vectors."""
         calls = []

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, OneClassSVM, load, open_rows, save
 from mercer.exceptions import InvalidInputError
@@ -138,6 +139,7 @@ def test_limits_leave_a_certified_machine(path):
         (SVC(landmarks=np.ones((3, 5))), "landmarks has 5 features, but X has 3"),
         (KernelRidge(landmarks=10, alpha=0.0), "Landmarks need alpha > 0"),
     ],
+    ids=named,
 )
 def test_what_is_refused(machine, message, path):
     """The error says what is wrong, and what to do."""

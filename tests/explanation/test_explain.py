@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC as SklearnSVC
+from tests.naming import named
 from tests.reference.shapley import shapley
 
 import mercer
@@ -123,7 +124,7 @@ def _fitted_anyway(kernel, X, y):
         return SVR(kernel=kernel, max_iter=200).fit(X, y)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", Min(), Matern()])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", Min(), Matern()], ids=named)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_values_of_classifiers_add_up_to_the_decision_function(kernel, classes):
     """One function for two classes, one for each pair of three classes, as decision_function_shape="ovo" has them."""
@@ -210,7 +211,7 @@ def test_more_permutations_are_more_accurate():
     assert 1.7 < errors[0] / errors[1] < 2.3
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(0.5), Polynomial(2, 0.5, 1.0), Matern()])
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Polynomial(2, 0.5, 1.0), Matern()], ids=named)
 def test_axioms(kernel):
     """A feature that the model ignores gets 0, features that are exchangeable get the same."""
     rng = np.random.default_rng(0)
@@ -226,7 +227,7 @@ def test_axioms(kernel):
     np.testing.assert_allclose(explain(ignored, rows, X[:7]).values[:, [1, 3]], 0.0, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", Min(), Matern()])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", Min(), Matern()], ids=named)
 def test_a_constant_function(kernel):
     """A machine without support vectors: all values are 0."""
     X, y = samples()

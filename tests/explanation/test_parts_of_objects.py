@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from tests.naming import named
 
 from mercer import (
     SVC,
@@ -112,7 +113,9 @@ def test_positions_of_weighted_degree():
 
 
 @pytest.mark.parametrize(
-    "kernel", [WeisfeilerLehman(2), WeisfeilerLehman(3, normalize=True), ShortestPath(), WeisfeilerLehman(1) + 1.0]
+    "kernel",
+    [WeisfeilerLehman(2), WeisfeilerLehman(3, normalize=True), ShortestPath(), WeisfeilerLehman(1) + 1.0],
+    ids=named,
 )
 def test_contributions_of_graphs_sum_to_the_decision(kernel):
     """f(x) − b is the sum over subtrees, and over nodes for subtrees."""

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy import stats
+from tests.naming import named
 
 import mercer
 from mercer import Gaussian, Graph, InvalidInputError, Normalized, Spectrum, WeisfeilerLehman
@@ -325,6 +326,7 @@ def test_public():
             "epsilon=0.0 is the regularisation of a regression: it must be positive.",
         ),
     ],
+    ids=named,
 )
 def test_bad_input(call, message):
     """Input that cannot be used is refused in full sentences."""

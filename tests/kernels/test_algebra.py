@@ -202,6 +202,7 @@ class TestOperators:
             (On([3, 4, 5, 6], Linear()), "On(slice(3, 7), Linear())"),
             (On(("a", "b"), Linear()), "On(('a', 'b'), Linear())"),
         ],
+        ids=named,
     )
     def test_expressions_are_printed_with_as_few_parentheses_as_possible(self, kernel, text):
         """Parentheses are printed only where Python's precedence needs them."""
@@ -308,6 +309,7 @@ def test_domains_combine():
             "they cannot be combined. Compute the second matrix too, combine the two matrices and use Precomputed().",
         ),
     ],
+    ids=named,
 )
 def test_what_cannot_be_combined_is_said_in_full(call, message):
     """Errors say what was found, what is allowed and what to do."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import CallableKernel, Gaussian, Linear, Matern, Precomputed, Sigmoid, check_mercer
@@ -174,7 +175,7 @@ class TestWitness:
         assert check_mercer(Linear(), X).witness is None
         assert check_mercer([[1.0, 0.5], [0.0, 1.0]]).witness is None
 
-    @pytest.mark.parametrize("kernel", [Sigmoid(1.0, -1.0), CallableKernel(lambda A, B: -A @ B.T)])
+    @pytest.mark.parametrize("kernel", [Sigmoid(1.0, -1.0), CallableKernel(lambda A, B: -A @ B.T)], ids=named)
     def test_it_proves_a_negative_eigenvalue(self, kernel):
         """z'Kz is the smallest eigenvalue, and |z| = 1."""
         report = check_mercer(kernel, X)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import (
@@ -71,6 +72,7 @@ KNOWN = f"Known kernels: {', '.join(sorted({*KERNELS, *ALIASES, *PRESETS} - JOIN
         ("  linear  ", Linear()),
         ("linear\n\t+ rbf", Linear() + Gaussian()),
     ],
+    ids=named,
 )
 def test_expressions_are_read(text, kernel):
     """Names in any case, parameters by place or name, numbers with arithmetic."""
@@ -91,6 +93,16 @@ def test_every_name_is_a_kernel(name):
     [
         ("0.5 * gausian()", f" at position 7: there is no kernel 'gausian'. Did you mean 'gaussian'? {KNOWN}"),
         ("zzz", f" at position 1: there is no kernel 'zzz'. {KNOWN}"),
+        (
+            "rbf + graph_diffusion(beta=2)",
+            " at position 7: GraphDiffusion has no text, because it takes a graph. Build it in Python, "
+            "mercer.kernels.GraphDiffusion(...), and pass the object.",
+        ),
+        (
+            "sklearnkernel",
+            " at position 1: SklearnKernel has no text, because it takes a kernel of scikit-learn. Build it in Python, "
+            "mercer.kernels.SklearnKernel(...), and pass the object.",
+        ),
         ("linear + rbf(gama=1)", " at position 10: gaussian has no parameter 'gama'. Its parameters are: gamma."),
         (
             "inhomogeneous(coef0=2)",

@@ -292,6 +292,7 @@ def test_no_points():
             "functions have no norm. Use another kernel, or other parameters (see check_mercer).",
         ),
     ],
+    ids=named,
 )
 def test_bad_input(make, message):
     """The error says what was found and what to do."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import CallableKernel, Gaussian, Normalized, Precomputed
@@ -90,6 +91,7 @@ class TestCallable:
                 "must return real numbers, but returned a matrix of complex128.",
             ),
         ],
+        ids=named,
     )
     def test_what_is_no_matrix_of_the_pairs_is_refused(self, function, message):
         """The error names the shape found and the shape needed."""
@@ -177,6 +179,7 @@ class TestPrecomputed:
                 "with a row for each sample and a column for each training sample.",
             ),
         ],
+        ids=named,
     )
     def test_other_shapes_are_refused(self, call, message):
         """Errors say what was found, what is allowed and what to do."""

@@ -272,7 +272,7 @@ def _messages():
     )
 
 
-@pytest.mark.parametrize(("call", "message"), list(_messages()))
+@pytest.mark.parametrize(("call", "message"), list(_messages()), ids=named)
 def test_what_cannot_be_is_said_in_full(call, message):
     """Errors say what was found, what is allowed and what to do."""
     with pytest.raises(InvalidInputError) as error:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, OneClassSVM, certify, load, save
 from mercer.exceptions import InvalidInputError
@@ -91,7 +92,9 @@ def test_files_pickles_and_clones_keep_landmark_machines(machine, X, y, tmp_path
     assert not hasattr(model, "landmark_certificate_")
 
 
-@pytest.mark.parametrize("machine", [SVC(gamma=0.3), SVR(gamma=0.3), OneClassSVM(gamma=0.3), KernelRidge(**RIDGE)])
+@pytest.mark.parametrize(
+    "machine", [SVC(gamma=0.3), SVR(gamma=0.3), OneClassSVM(gamma=0.3), KernelRidge(**RIDGE)], ids=named
+)
 def test_given_landmarks_are_used_as_they_are(machine):
     """The function is an expansion over the given samples, which need not be training samples."""
     X, labels, f = curved()
@@ -248,6 +251,7 @@ def test_weights_of_zero_leave_samples_out():
         (SVC(landmarks=np.full((3, 3), np.nan)), "NaN"),
         (SVC(landmarks=np.empty((0, 3))), "landmarks is empty: give at least one sample"),
     ],
+    ids=named,
 )
 def test_what_has_no_landmark_machine_is_refused(machine, message):
     """The error says what is wrong, and what to do."""

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 from mercer import SVC, SVR, OneClassSVM
 from mercer.exceptions import InvalidInputError
@@ -110,6 +111,7 @@ def test_the_machine_and_its_certificate_are_those_of_one_array(name, intercept)
         (SquaredHinge(), SVC(C=3.0, loss="squared_hinge")),
         (EpsilonInsensitive(0.1), SVR(C=3.0)),
     ],
+    ids=named,
 )
 def test_against_the_machine_of_one_array(loss, machine):
     """The dual value is that of mercer's machine of all rows, and the decision values are near."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
-from tests.naming import cases
+from tests.naming import cases, named
 
 from mercer.kernels import Gaussian, Matern, White
 from mercer.process.expectation_propagation import ExpectationPropagation, tilted
@@ -65,7 +65,7 @@ def test_gradient(method, kernel):
     np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", [4.0 * Gaussian(0.5), 50.0 * Gaussian(2.0)])
+@pytest.mark.parametrize("kernel", [4.0 * Gaussian(0.5), 50.0 * Gaussian(2.0)], ids=named)
 def test_ep_has_the_fixed_point_of_sequential_ep(kernel):
     """Sites updated together reach the sites and the evidence of Algorithm 3.5."""
     value, tau, nu = sequential_ep(kernel(X), 2 * Y - 1)

@@ -121,8 +121,12 @@ def test_confusion_counts_all_rows(classification):
 
 
 def test_report_cannot_be_written(regression, tmp_path):
-    with pytest.raises(InvalidInputError, match="cannot be written"):
-        write_report(regression, tmp_path / "nowhere" / "report.html")
+    path = tmp_path / "nowhere" / "report.html"
+    with pytest.raises(InvalidInputError) as found:
+        write_report(regression, path)
+    assert str(found.value) == (
+        f"{path} cannot be written: No such file or directory. Choose another path or free the file."
+    )
 
 
 def slopes_by_differences(function, X, step=1e-5):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 import mercer
 from mercer.exceptions import InvalidInputError
@@ -163,6 +164,7 @@ def test_a_changed_file_is_an_error(tmp_path):
         ("nowhere.csv", {}, "nowhere.csv does not exist"),
         ("nowhere.parquet", {}, "nowhere.parquet does not exist"),
     ],
+    ids=named,
 )
 def test_what_cannot_be_opened(given, options, message):
     """The error says what was found and what is allowed."""

@@ -111,7 +111,9 @@ def test_a_poor_start_is_improved():
 
 
 @pytest.mark.parametrize(
-    ("kernel", "n", "d"), [(Gaussian(1.0), 5000, 5), (Linear(), 300, 5), (Linear(), 5000, 600), (Linear(), 1000, 300)]
+    ("kernel", "n", "d"),
+    [(Gaussian(1.0), 5000, 5), (Linear(), 300, 5), (Linear(), 5000, 600), (Linear(), 1000, 300)],
+    ids=named,
 )
 def test_where_it_does_not_suit(kernel, n, d):
     """Other kernels, few samples, many features."""

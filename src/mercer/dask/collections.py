@@ -284,7 +284,10 @@ def labels_of(index: int, chunk: Chunk) -> Labels:
     """The classes of a part."""
     y = chunk.y
     if y.dtype.kind in "fc" and not np.isfinite(y).all():
-        raise InvalidInputError(f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be known.")
+        raise InvalidInputError(
+            f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be finite. Remove these rows or fill in "
+            "their labels."
+        )
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise InvalidInputError(
             f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "

@@ -36,7 +36,9 @@ def find_indefinite(kernel: Kernel, samples: Any, n: int) -> Indefinite | None:
     features = kernel.prepare(samples[np.ix_(part, part)] if is_pairwise(kernel) else take_samples(samples, part))
     K = kernel.block(features, features)
     if not np.all(np.isfinite(K)):
-        raise InvalidInputError(f"{kernel!r} returned values that are NaN or infinite.")
+        raise InvalidInputError(
+            f"{kernel!r} returned values that are NaN or infinite. Return finite numbers, or scale the samples."
+        )
     square_matrix(K, part)
     rounding = len(part) * float(np.finfo(np.float32).eps) if single else ROUNDING
     try:

@@ -334,7 +334,7 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     class_weight : dict or "balanced", default=None
         Factors of C for each class.
     verbose : bool, default=False
-        Log every round through Python's logging, under the name "mercer".
+        Log the plan, then every round, through Python's logging, under the name "mercer".
     max_iter : int, default=-1
         Steps at most for each pair of classes, -1 for no limit. A pair step of SMO, as in LIBSVM, is one step; so is a
         Newton step on all free variables, which replaces many of them, and a step of the interior-point method.
@@ -358,9 +358,10 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     precision : {"auto", "float32", "float64"}, default="auto"
         Precision of the stored kernel rows; the certificate is always in float64.
     solver : {"auto", "decomposition", "qp", "coordinate", "smo"}, default="auto"
-        "qp" is the interior-point method on the dense matrix, for small problems. "coordinate" and "smo" are the
-        procedures of [M5], to study them: coordinate ascent (needs ``fit_intercept=False``) and SMO with pair steps
-        only (needs an intercept). They are slower than "auto" and reach the same optimum.
+        "decomposition" is "auto" without batches of pairs of classes: each pair is a run of its own. "qp" is the
+        interior-point method on the dense matrix, for small problems. "coordinate" and "smo" are the procedures of
+        [M5], to study them: coordinate ascent (needs ``fit_intercept=False``) and SMO with pair steps only (needs an
+        intercept). They are slower than "auto" and reach the same optimum.
     rule : {"round-robin", "random", "greedy"}, default="random"
         The order of coordinates for solver="coordinate": that of the samples, a new random order in each pass, or
         always the coordinate whose step gains most.
@@ -399,8 +400,9 @@ class SVC(MachineUpdatesMixin, BaseSVC):
         w as a function Σ βᵢ k(xᵢ, ·), whose norm is |w|: the decision function without the intercept. For more than two
         classes a list with one for each pair, as in ``intercept_``. Not available for a precomputed kernel.
     plan_ : Plan
-        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line. None if rows
-        on disk were read block by block.
+        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line. For
+        rows on disk that are read block by block it says how parts are kept. None for two classes with ``solver="qp"``,
+        "smo" or "coordinate".
     trace_ : list of TracePoint
         Seconds, steps, violation, dual value and active samples of every round.
     steps_ : Steps, or a list of them

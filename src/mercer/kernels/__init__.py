@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mercer.kernels.base import Hyperparameter, Kernel
 from mercer.kernels.combinators import Constant, LearnedKernel, Power, Product, Scaled, Sum
 from mercer.kernels.mercer_check import MercerReport, check_mercer
-from mercer.kernels.parse import parse_kernel
+from mercer.kernels.parse import KERNELS, parse_kernel
 from mercer.kernels.radial import AdditiveChi2, Chi2, Gaussian, Laplacian, Matern, Periodic, RationalQuadratic
 from mercer.kernels.user_defined import CallableKernel, Precomputed, PrecomputedLayer
 from mercer.kernels.vectors import Cosine, Linear, Min, Polynomial, PowerSeries, Sigmoid
@@ -86,22 +86,18 @@ __all__ = [
     "repair_mercer",
 ]
 
-_MODULES = {
-    "learnable": ("Bounded", "Fixed"),
-    "mercer_repair": ("MercerRepair", "repair_mercer"),
-    "noise": ("White",),
-    "objects.distributions": ("Hellinger", "InformationDiffusion"),
-    "objects.graph_diffusion": ("GraphDiffusion",),
-    "objects.graph_kernels": ("RandomWalk", "ShortestPath", "WeisfeilerLehman"),
-    "objects.graphs": ("Graph",),
-    "objects.sequences": ("Subsequence", "WeightedDegree", "Window"),
-    "objects.series": ("GlobalAlignment",),
-    "objects.sets": ("Intersection", "Jaccard", "SetOf"),
-    "objects.substrings": ("CommonSubstrings", "Mismatch", "Spectrum"),
-    "rkhs_function": ("RKHSFunction",),
-    "sklearn": ("SklearnKernel",),
+# names that are imported on first use: all kernels that a text may name, and these
+_LAZY = {
+    "Graph": "objects.graphs",
+    "GraphDiffusion": "objects.graph_diffusion",
+    "MercerRepair": "mercer_repair",
+    "RKHSFunction": "rkhs_function",
+    "SklearnKernel": "sklearn",
+    "repair_mercer": "mercer_repair",
 }
-_HOME = {name: f"mercer.kernels.{module}" for module, names in _MODULES.items() for name in names}
+_HOME = {name: f"mercer.kernels.{module}" for module, name in KERNELS.values()} | {
+    name: f"mercer.kernels.{module}" for name, module in _LAZY.items()
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -386,7 +386,9 @@ def _multinomials(chosen: Matrix) -> Vector:
 
 def _check_psd(kernel: Kernel) -> None:
     if not kernel.positive_semidefinite:
-        raise InvalidInputError(f"{kernel!r} is not positive semidefinite, so it has no feature map.")
+        raise InvalidInputError(
+            f"{kernel!r} is not positive semidefinite, so it has no feature map. Use a positive semidefinite kernel."
+        )
 
 
 def _check_whole(values: Any) -> None:

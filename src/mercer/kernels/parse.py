@@ -19,7 +19,7 @@ from mercer.kernels.base import Kernel
 # longer texts could exhaust the parser's stack
 LONGEST = 10_000
 
-# the kernels that a text may name, by the module that defines them
+# the kernels that a text may name, by the module that defines them; `mercer.kernels` imports from them on first use
 _MODULES = {
     "combinators": ("Constant", "LearnedKernel", "Power", "Product", "Scaled", "Sum"),
     "learnable": ("Bounded", "Fixed"),
@@ -54,6 +54,12 @@ ALIASES = {
     "tanh": "sigmoid",
     "weighted_degree": "weighteddegree",
     "weisfeiler_lehman": "weisfeilerlehman",
+}
+
+# kernels without a text: a text has numbers, strings and kernels, but they take another object
+OBJECT_TAKEN = {
+    "GraphDiffusion": "graph",
+    "SklearnKernel": "kernel of scikit-learn",
 }
 
 # names of kernels with some parameters set
@@ -158,6 +164,13 @@ class _Reader:
     def build(self, node: ast.AST, name: str, arguments: list[Any], named: dict[str, Any]) -> Kernel:
         said = ALIASES.get(name.lower(), name.lower())
         key, preset = PRESETS.get(said, (said, {}))
+        for title, taken in OBJECT_TAKEN.items():
+            if key.replace("_", "") == title.lower():
+                self.fail(
+                    node,
+                    f"{title} has no text, because it takes a {taken}. Build it in Python, "
+                    f"mercer.kernels.{title}(...), and pass the object.",
+                )
         if key not in KERNELS:
             close = get_close_matches(key, [*KERNELS, *ALIASES, *PRESETS], n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -58,7 +58,9 @@ def write_report(outcome: Outcome, path: Any, *, model_path: Any = "model.mercer
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInputError(f"{path} cannot be written: {error.strerror}.") from None
+        raise InvalidInputError(
+            f"{path} cannot be written: {error.strerror}. Choose another path or free the file."
+        ) from None
 
 
 def _body(outcome: Outcome, model_path: str, source: str) -> Iterator[str]:

@@ -101,9 +101,10 @@ def _list_previous(program, beta, members, previous):
 def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, space):
     """Solve a program from a feasible beta, in at most ``max_rounds`` rounds: (how it ended, rounds, steps).
 
-    The row source is K or ``lazy``; the other one is None. F is kept at the columns of K in ``ranges``, (start, stop).
-    ``null`` is the variable of the null sample, the last one, or -1. ``newton`` is the address of Newton's step, or 0:
-    see `solve_block`. Another call continues the run. Edits beta, F = K beta and space.
+    Give K (a stored matrix) or ``lazy`` (a `LazyPair`), and None for the other: numba compiles only the branch of the
+    one given. F is kept at the columns of K in ``ranges``, (start, stop). ``null`` is the variable of the null sample,
+    the last one, or -1. ``newton`` is the address of Newton's step, or 0: see `solve_block`. Another call continues the
+    run. Edits beta, F = K beta and space.
     """
     n, size = beta.shape[0], space.block.shape[0]
     layout, new_places, previous, block = space.layout, space.new_places, space.previous, space.block

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel
+from tests.naming import named
 
 from mercer import (
     SVC,
@@ -38,7 +39,7 @@ def numerically(f, X, h=1e-5):
     return found / found.sum()
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "poly", Gaussian((0.1, 0.2, 0.3, 0.1, 0.1, 0.1, 0.0, 0.1))])
+@pytest.mark.parametrize("kernel", ["rbf", "poly", Gaussian((0.1, 0.2, 0.3, 0.1, 0.1, 0.1, 0.0, 0.1))], ids=named)
 def test_it_is_the_mean_slope_times_the_spread(kernel):
     """At the support vectors, against central differences of the decision function."""
     X, y = samples()
@@ -69,7 +70,7 @@ def test_a_linear_kernel_has_weights_times_spread():
         np.testing.assert_allclose(dense.feature_importances_, sparse.feature_importances_, rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", [SVC(), NuSVC(), KernelLogisticRegression()])
+@pytest.mark.parametrize("model", [SVC(), NuSVC(), KernelLogisticRegression()], ids=named)
 def test_elimination_keeps_the_relevant_features(model):
     """RFE and SelectFromModel find the three features that decide the class, out of eight."""
     X, y = samples()
@@ -82,7 +83,7 @@ def test_elimination_keeps_the_relevant_features(model):
     }
 
 
-@pytest.mark.parametrize("model", [SVR(), KernelRidge(kernel="rbf", alpha=0.1)])
+@pytest.mark.parametrize("model", [SVR(), KernelRidge(kernel="rbf", alpha=0.1)], ids=named)
 def test_elimination_in_regressions(model):
     """An interaction is found, which a linear machine cannot see."""
     X, _ = samples()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.pipeline import make_pipeline
+from tests.naming import named
 
 from mercer import SVC, SVCCV, KernelRidge, LinearSVC, OneClassSVM
 from mercer.estimators.inspection.notebook_line import notebook_line
@@ -17,7 +18,9 @@ def data():
     return X, (X[:, 0] > 0).astype(int)
 
 
-@pytest.mark.parametrize("model", [SVC(), LinearSVC(), KernelRidge(kernel="rbf"), OneClassSVM(), SVCCV(Cs=2, gammas=2)])
+@pytest.mark.parametrize(
+    "model", [SVC(), LinearSVC(), KernelRidge(kernel="rbf"), OneClassSVM(), SVCCV(Cs=2, gammas=2)], ids=named
+)
 def test_a_fitted_model_has_the_line(model, data):
     """It has the certificate, and the support vectors and the plan if there are any."""
     plain = model._repr_html_()

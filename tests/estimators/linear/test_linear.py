@@ -480,7 +480,9 @@ class TestBadInput:
         ):
             LinearSVR().fit(X, 1e200 * y)
 
-    @pytest.mark.parametrize("machine", [LinearSVC(C=np.inf), LinearSVC(C=np.inf, multi_class="crammer_singer")])
+    @pytest.mark.parametrize(
+        "machine", [LinearSVC(C=np.inf), LinearSVC(C=np.inf, multi_class="crammer_singer")], ids=named
+    )
     def test_a_hard_margin_of_tiny_values(self, machine):
         """Its weights are too large to be squared: that is said, instead of that the classes are not separable."""
         X, _ = noisy(60, 4)

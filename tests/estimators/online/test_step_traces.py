@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from tests.naming import named
 from tests.notes.samples import overlapping, separable
 from tests.reference import traces
 
@@ -57,7 +58,7 @@ class TestPegasos:
         model = PegasosClassifier(0.1, kernel=Gaussian(0.5), **PEGASOS).fit(X, Y)
         assert_equal(model.steps_, traces.pegasos_with_kernels(K, Y, 0.1, order_of(model.steps_)))
 
-    @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)])
+    @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)], ids=named)
     def test_whole_numbers(self, kernel):
         """For λ = 1 a step updates if yθ'x < t, which whole numbers decide without rounding."""
         model = PegasosClassifier(1.0, kernel=kernel, **PEGASOS).fit(WHOLE, SIGNS)
@@ -69,7 +70,7 @@ class TestPegasos:
             theta += steps.updated[k] * SIGNS[i] * WHOLE[i]
 
     @pytest.mark.parametrize("sampling", ["uniform", "shuffled"])
-    @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)])
+    @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)], ids=named)
     def test_free_steps_and_batches(self, kernel, sampling):
         """[D6] Note 26: samples of a batch have one t; the last batch of a pass may be smaller."""
         options = {**PEGASOS, "batch_size": 7, "sampling": sampling, "kernel": kernel}
@@ -96,6 +97,7 @@ class TestPegasos:
             {"kernel": Polynomial(2, 1.0, 1.0), "budget": 10, "average": "last"},
             {"average": "tail", "class_weight": {-1: 2.0}},
         ],
+        ids=named,
     )
     def test_the_model_is_the_same(self, options):
         """A trace changes neither the draws nor the steps."""
@@ -131,7 +133,7 @@ class TestPerceptron:
         assert model.steps_.passes[-1] == model.n_iter_
 
     @QUIET
-    @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)])
+    @pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 0.0)], ids=named)
     def test_whole_numbers(self, kernel):
         """On whole numbers nothing rounds: margins are equal to the last bit."""
         steps = Perceptron(kernel=kernel, fit_intercept=False, max_iter=5, trace=True).fit(WHOLE, SIGNS).steps_

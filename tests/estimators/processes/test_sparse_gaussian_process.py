@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.utils.estimator_checks import check_estimator
-from tests.naming import cases
+from tests.naming import cases, named
 
 from mercer import (
     Gaussian,
@@ -178,6 +178,7 @@ def test_many_rows():
         pytest.param({}, marks=pytest.mark.slow),
         pytest.param({"n_inducing": 10, "optimize_locations": True, "max_iter": 20}, marks=pytest.mark.slow),
     ],
+    ids=named,
 )
 def test_conformance(params):
     """scikit-learn's checks pass, all of them."""

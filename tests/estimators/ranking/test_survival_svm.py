@@ -83,7 +83,9 @@ def test_certify(intercept):
         (
             {},
             np.column_stack([np.zeros(40), TIME]),
-            r"No two of the 40 sample\(s\).* have a known order of survival",
+            r"No two of the 40 sample\(s\) with a positive weight have a known order of survival: at least one "
+            r"observed event must be earlier than another time: add samples with later times, or check which events "
+            r"are marked as observed\.$",
         ),
         ({}, np.column_stack([OBSERVED, TIME, TIME]), r"y has the shape \(40, 3\), but y must be a structured array"),
         (

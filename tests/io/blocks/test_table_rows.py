@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
+from tests.naming import named
 
 import mercer
 from mercer.exceptions import InvalidInputError
@@ -261,12 +262,23 @@ def test_a_cell_that_does_not_fit_is_named(tmp_path):
         ({"target": "a"}, "column 'y': the type is .*string, which is not a number. Leave the column out"),
         ({"target": "a", "weight": "y", "columns": ["b"]}, "column 'y': a weight must be a number, not .*string"),
     ],
+    ids=named,
 )
 def test_what_cannot_be_used(options, message, tmp_path):
     """Columns that are missing, or that are not numbers, are named."""
     numbers().to_parquet(tmp_path / "t.parquet")
     with pytest.raises(InvalidInputError, match=message):
         list(mercer.open_rows(tmp_path / "t.parquet", **options).blocks())
+
+
+def test_a_table_without_features(tmp_path):
+    """A table that has a target only is named, with what to do."""
+    numbers()[["y"]].to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InvalidInputError) as found:
+        mercer.open_rows(tmp_path / "t.parquet", target="y")
+    assert str(found.value).endswith(
+        "t.parquet has no column besides the target and the weight: add a column to learn from, or name another target."
+    )
 
 
 def test_files_that_are_no_tables(tmp_path):

@@ -45,9 +45,7 @@ def cases():
 every_machine = pytest.mark.parametrize(
     ("name", "params", "storage"),
     list(cases()),
-    ids=lambda v: (
-        v if isinstance(v, str) else str(named(v["kernel"])).split()[1 if "function" in named(v["kernel"]) else 0]
-    ),
+    ids=lambda v: named(v if isinstance(v, str) else v["kernel"]),
 )
 
 

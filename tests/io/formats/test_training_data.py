@@ -148,7 +148,10 @@ def test_command_onnx(tmp_path, capsys):
         ([], "give C."),
         (["--C", "0.5"], "its largest coefficient is 2"),
         (["--C", "2", "--nu", "0.1"], "give only nu, not C"),
-        (["--C", "2", "--class-weight", "between", "2"], "not one of the classes ['in', 'out']"),
+        (
+            ["--C", "2", "--class-weight", "between", "2"],
+            "but the classes are ['in', 'out']: remove it, or use the label as it is in y.",
+        ),
     ):
         assert main([*arguments, *more]) == 1
         assert words in capsys.readouterr().err
@@ -198,10 +201,15 @@ def test_refused():
         (X[:3], TWO[:3], "support vectors of a class, but there are only"),
         (X[:, :3], TWO, "The samples have 3 features, but the support vectors have 4"),
         (X, THREE, "y contains the label"),
-        (X, TWO[:20], "X has 150 samples, but y has 20"),
+        (X, TWO[:20], r"X has 150 samples, but y has 20: give one label for each sample\.$"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             with_training_data(read_model(io.StringIO(text)), data, y, C=3.0)
+    with pytest.raises(InvalidInputError) as found:
+        with_training_data(read_model(io.StringIO(text)), X, TWO, C=3.0, class_weight={2: 5.0})
+    assert str(found.value) == (
+        "class_weight has a weight for 2, but the classes are [-1, 1]: remove it, or use the label as it is in y."
+    )
     with pytest.raises(InvalidInputError, match="was given a KernelRidge"):
         with_training_data(mercer.KernelRidge().fit(X, REAL), X, REAL)
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 from tests.reference import structured as reference
 
 from mercer import SVC, NotPositiveSemidefiniteWarning
@@ -22,15 +23,16 @@ Z = rng.exponential(size=(5, 8))
     ("kernel", "k"),
     [(Hellinger(), reference.bhattacharyya)]
     + [(InformationDiffusion(t), reference.information_diffusion(t)) for t in (0.01, 0.25, 3.0)],
+    ids=named,
 )
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, np.ndarray.tolist])
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, np.ndarray.tolist], ids=named)
 def test_the_definition(kernel, k, storage):
     """Samples are divided by their sums; one of zeros is no distribution."""
     np.testing.assert_allclose(kernel(storage(X), Z), reference.gram(k, X.tolist(), Z.tolist()), rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(kernel(storage(X)), reference.gram(k, X.tolist(), X.tolist()), rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize("kernel", [Hellinger(), InformationDiffusion(0.1), InformationDiffusion(1.0)])
+@pytest.mark.parametrize("kernel", [Hellinger(), InformationDiffusion(0.1), InformationDiffusion(1.0)], ids=named)
 def test_the_contract(kernel):
     """check_kernel passes, dense and CSR, with a sample of zeros."""
     check_kernel(kernel, X)
@@ -87,7 +89,7 @@ def test_a_fit_looks_first_where_it_is_not_certain():
     assert model.score(S, y) > 0.6 and model.certificate_.relative_gap < 1e-2
 
 
-@pytest.mark.parametrize("kernel", [Hellinger(), InformationDiffusion()])
+@pytest.mark.parametrize("kernel", [Hellinger(), InformationDiffusion()], ids=named)
 def test_histograms_have_no_negative_entries(kernel):
     """Negative entries raise the same error as for Min."""
     with pytest.raises(InvalidInputError, match="compares histograms: it needs non-negative features"):

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 from tests.reference import structured as reference
 
 import mercer.kernels.objects.graph_diffusion as module
@@ -51,7 +52,7 @@ def test_the_definition(beta, normalized, decomposed):
         np.testing.assert_array_equal(kernel(np.arange(12), alone), 0.0)
 
 
-@pytest.mark.parametrize("kernel", [GraphDiffusion(Graph([(0, 1), (1, 2), (2, 0), (3, 4)]), 0.7)])
+@pytest.mark.parametrize("kernel", [GraphDiffusion(Graph([(0, 1), (1, 2), (2, 0), (3, 4)]), 0.7)], ids=named)
 def test_the_contract(kernel):
     """check_kernel passes on nodes of two components."""
     check_kernel(kernel, [0, 1, 2, 3, 4, 1])
@@ -138,6 +139,7 @@ def test_names_of_nodes():
         (lambda: GraphDiffusion(Graph([(0, 1)]))([0, None]), "compares nodes of a graph, but sample 1 is missing"),
         (lambda: GraphDiffusion(Graph([(i, 9) for i in range(9)]))([0.5]), "Sample 0 is 0.5, .*: 0, 1, 2, ..."),
     ],
+    ids=named,
 )
 def test_errors(build, message):
     """Errors say what was found and what is allowed."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.naming import named
 from tests.reference import structured as reference
 
 from mercer import SVC
@@ -110,7 +111,9 @@ def test_names_of_features_can_be_read():
     assert sorted(ShortestPath().prepare([water]).names.names) == [("H", "H", 2), ("H", "O", 1), ("O", "H", 1)]
 
 
-@pytest.mark.parametrize("kernel", [WeisfeilerLehman(2), WeisfeilerLehman(3, normalize=True), ShortestPath()])
+@pytest.mark.parametrize(
+    "kernel", [WeisfeilerLehman(2), WeisfeilerLehman(3, normalize=True), ShortestPath()], ids=named
+)
 def test_feature_maps(kernel):
     """<ψ(x), ψ(z)> = k(x, z), for new graphs too if the map was made from all others."""
     X, Z = ([graph_of(g) for g in some(seed, **KINDS["edge_labels"])] for seed in (4, 5))

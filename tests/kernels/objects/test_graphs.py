@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.naming import named
 
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Graph
@@ -184,7 +185,10 @@ def test_stacked():
             lambda: Graph([(0, 1)], node_labels=[1.0, np.nan]),
             "A node label is NaN, which is not equal to itself: replace missing labels.",
         ),
-        (lambda: Graph([(0, 1)], edge_labels=["a", "b"]), "There are 1 edges, but 2 edge labels."),
+        (
+            lambda: Graph([(0, 1)], edge_labels=["a", "b"]),
+            "There are 1 edges, but 2 edge labels: give one label for each edge.",
+        ),
         (lambda: Graph([(0, 1)], edge_labels={(0, 2): "a"}), "edge_labels has no label for the edge (0, 1)."),
         (
             lambda: Graph([(0, 1), (1, 0)], edge_labels=["a", "b"]),
@@ -241,6 +245,7 @@ def test_stacked():
             "float.",
         ),
     ],
+    ids=named,
 )
 def test_errors(build, message):
     """Errors say what is wrong and what to do."""

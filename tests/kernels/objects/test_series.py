@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.naming import named
 from tests.reference import structured as reference
 
 from mercer import SVC
@@ -71,7 +72,9 @@ def test_the_number_of_alignments():
         kernel([np.zeros(1000)])
 
 
-@pytest.mark.parametrize("kernel", [GlobalAlignment(), GlobalAlignment(0.5, band=3), GlobalAlignment(0.5, None, False)])
+@pytest.mark.parametrize(
+    "kernel", [GlobalAlignment(), GlobalAlignment(0.5, band=3), GlobalAlignment(0.5, None, False)], ids=named
+)
 def test_the_contract(kernel):
     """check_kernel passes, with an empty series among the samples."""
     check_kernel(kernel, SHORT)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.naming import named
 
 from mercer import SVC
 from mercer.exceptions import InvalidInputError
@@ -32,7 +33,9 @@ class TestItems:
         jaccard = [[float(Fraction(len(x & z), len(x | z))) if x | z else 1.0 for z in Z] for x in X]
         np.testing.assert_allclose(Jaccard()(X, Z), jaccard, rtol=1e-15)
 
-    @pytest.mark.parametrize("kernel", [Intersection(), Intersection(normalize=True), Jaccard(), Normalized(Jaccard())])
+    @pytest.mark.parametrize(
+        "kernel", [Intersection(), Intersection(normalize=True), Jaccard(), Normalized(Jaccard())], ids=named
+    )
     def test_the_contract(self, kernel):
         """check_kernel, with an empty set."""
         check_kernel(kernel, BASKETS)
@@ -110,7 +113,9 @@ class TestSetOf:
         np.testing.assert_allclose(kernel(BAGS), expected, rtol=1e-13)
         np.testing.assert_allclose(kernel(BAGS, BAGS[:2]), np.array(expected)[:, :2], rtol=1e-13)
 
-    @pytest.mark.parametrize("kernel", [SetOf(Gaussian()), SetOf(Linear(), average=False), Normalized(SetOf(Linear()))])
+    @pytest.mark.parametrize(
+        "kernel", [SetOf(Gaussian()), SetOf(Linear(), average=False), Normalized(SetOf(Linear()))], ids=named
+    )
     def test_the_contract(self, kernel):
         """check_kernel; gamma="scale" looks at all members."""
         check_kernel(kernel, BAGS)

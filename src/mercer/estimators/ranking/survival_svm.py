@@ -249,5 +249,6 @@ def check_known(order: PairOrder) -> None:
     if order.n_pairs == 0:
         raise InvalidInputError(
             f"No two of the {order.n} sample(s) with a positive weight have a known order of survival: at least one "
-            "observed event must be earlier than another time."
+            "observed event must be earlier than another time: add samples with later times, or check which events are "
+            "marked as observed."
         )

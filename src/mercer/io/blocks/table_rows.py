@@ -47,7 +47,10 @@ class TableRows(RowSource):
                 )
         self._features = [name for name in table.names if name not in (target, weight)] if columns is None else columns
         if not self._features:
-            raise InvalidInputError(f"{self.name} has no column besides the target and the weight.")
+            raise InvalidInputError(
+                f"{self.name} has no column besides the target and the weight: add a column to learn from, or name "
+                "another target."
+            )
         self.has_target, self.has_weight = target is not None, weight is not None
         self.memory = memory_bytes(memory)
         self._remember_files()

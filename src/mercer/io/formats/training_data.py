@@ -124,7 +124,8 @@ def _class_weights(classes: Vector, given: dict[Any, float] | None) -> Vector:
         places = [i for i, known in enumerate(classes.tolist()) if known == label or str(known) == str(label)]
         if not places:
             raise InvalidInputError(
-                f"class_weight has a weight for {label!r}, which is not one of the classes {classes.tolist()}."
+                f"class_weight has a weight for {label!r}, but the classes are {classes.tolist()}: remove it, or use "
+                "the label as it is in y."
             )
         weights[places] = float(weight)
     return weights
@@ -151,7 +152,9 @@ def _places(model: Any, X: Any, y: Any, classes: Vector | None) -> Vector:
     else:
         codes = codes_of(model, y)
         if len(codes) != X.shape[0]:
-            raise InvalidInputError(f"X has {X.shape[0]} samples, but y has {len(codes)}.")
+            raise InvalidInputError(
+                f"X has {X.shape[0]} samples, but y has {len(codes)}: give one label for each sample."
+            )
         ends = np.concatenate([[0], np.cumsum(model._n_support)])
         groups = [(np.arange(ends[c], ends[c + 1]), np.flatnonzero(codes == c)) for c in range(len(classes))]
     places = np.empty(len(model.support_), dtype=np.int64)

@@ -137,7 +137,9 @@ def edge_labels_of(labels: Any, pairs: Any, directed: bool) -> list[Any] | None:
         return found
     labels = sequence_of("edge_labels", labels)
     if len(labels) != len(pairs):
-        raise InvalidInputError(f"There are {len(pairs)} edges, but {len(labels)} edge labels.")
+        raise InvalidInputError(
+            f"There are {len(pairs)} edges, but {len(labels)} edge labels: give one label for each edge."
+        )
     return labels
 
 
