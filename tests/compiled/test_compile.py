@@ -351,6 +351,7 @@ class TestParts:
         with pytest.raises(ValueError, match="negative dimensions"):
             theirs(-3)
 
+    @pytest.mark.skipif(not compiling._can_be_compact(), reason="this llvmlite cannot ask for short code")
     def test_compact_code_is_shorter(self):
         """``compact=True`` reaches LLVM, which then writes a loop once instead of several times."""
         source = "def {name}(values):\n    for i in range(values.shape[0]):\n        values[i] += 1.0\n"

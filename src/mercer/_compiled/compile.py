@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 import numba
+from llvmlite import binding
 from numba.core import event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -161,6 +162,18 @@ def _make_part(inner: Any) -> None:
         inner._compiler.pipeline_class = _PartCompiler
 
 
+@lru_cache
+def _can_be_compact() -> bool:
+    """Whether llvmlite can ask for short code: older ones add the attribute to the return value, which LLVM refuses."""
+    module = binding.parse_assembly("define void @f() { ret void }")
+    module.get_function("f").add_function_attribute("optsize")
+    try:
+        module.verify()
+    except RuntimeError:
+        return False
+    return True
+
+
 class _Library(JITCodeLibrary):  # type: ignore[misc]
     """LLVM code that is optimised once, with all its parts.
 
@@ -171,7 +184,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         module.data_layout = self._codegen._data_layout
 
     def _optimize_final_module(self) -> None:
-        prefixes = tuple(_compact)
+        prefixes = tuple(_compact) if _can_be_compact() else ()
         for function in self._final_module.functions:
             if not function.is_declaration and function.name.startswith(prefixes):
                 function.add_function_attribute("optsize")
