@@ -78,7 +78,7 @@ class TestBadlyScaled:
         for gamma in (0.003, 0.02, 0.1):
             kernel = Gaussian(gamma)
             features = kernel.prepare(X, np.float32)
-            outliers = kernel.plan(features)[0] == SQUARE  # by differences, if for all
+            outliers = kernel.sum_formula(features)[0] == SQUARE  # by differences, if for all
             assert outliers and 4 * np.finfo(np.float32).eps * gamma * features.common_norm < CANCELLATION
             K = kernel.block(features, features)
             np.testing.assert_allclose(K, kernel(X.astype(np.float64)), atol=CANCELLATION)

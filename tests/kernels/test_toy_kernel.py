@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 class Toy(SumKernel):
     """k(x, z) = (1 + <x, z>)^2."""
 
-    def plan(self, b):
+    def sum_formula(self, b):
         return DOT, POLYNOMIAL, [0.0, 1.0, 1.0, 2.0]
 
     def diagonal(self, a):
@@ -26,7 +26,7 @@ class Toy(SumKernel):
 
 
 def test_a_term_a_map_and_a_diagonal_are_a_kernel():
-    """A `SumKernel` with `plan` and `diagonal` passes the conformance check and has the values of its formula."""
+    """A `SumKernel` with `sum_formula` and `diagonal` passes the conformance check and has its values."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     check_kernel(Toy(), X)
     np.testing.assert_allclose(Toy()(X), (1.0 + X @ X.T) ** 2, rtol=1e-13)
@@ -41,4 +41,4 @@ def test_the_page_names_what_must_be_written():
     page = " ".join((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
     assert "`diagonal(a)` gives k(x, x) (a `RadialKernel` has it)" in page
     with pytest.raises(TypeError, match="abstract"):
-        type("NoDiagonal", (SumKernel,), {"plan": Toy.plan})()
+        type("NoDiagonal", (SumKernel,), {"sum_formula": Toy.sum_formula})()

@@ -26,14 +26,15 @@ LARGEST_U = 1e4
 # number of features of sparse samples that are made dense at a time
 COLUMNS_AT_A_TIME = 64
 
-Plan = tuple[int, int, list[float] | Vector]
+SumFormula = tuple[int, int, list[float] | Vector]
 
 
 @dataclass(frozen=True)
 class SumKernel(Kernel):
     """k(x, z) = phi(sum_k term(x_k, z_k)): one sum over features, one function of it.
 
-    Subclasses choose the term and the function in ``plan``; this class computes the values, for dense and CSR samples.
+    Subclasses choose the term and the function in ``sum_formula``; this class computes the values, for dense and for
+    CSR samples.
     """
 
     nonnegative: ClassVar[bool] = False
@@ -41,20 +42,20 @@ class SumKernel(Kernel):
     width_power: ClassVar[float] = 1.0
 
     @abstractmethod
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         """(term, map, [needs distances, gamma, constant, degree, coefficients...]) for columns b.
 
         It depends only on the storage, the number of features and the range of norms, so that all parts of b share it.
         """
 
-    def _plan(self, b: VectorFeatures) -> Plan:
-        """The plan with its numbers in the dtype of b. It is kept with b, since many rows meet the same columns."""
-        kernel, plan = b.planned
+    def _sum_formula(self, b: VectorFeatures) -> SumFormula:
+        """The formula with its numbers in the dtype of b. It is kept with b, since many rows meet the same columns."""
+        kernel, formula = b.known_formula
         if kernel is not self:
-            term, code, params = self.plan(b)
-            plan = term, code, np.array(params, b.dtype)
-            b.planned = self, plan
-        return plan
+            term, code, params = self.sum_formula(b)
+            formula = term, code, np.array(params, b.dtype)
+            b.known_formula = self, formula
+        return formula
 
     def weights(self) -> Vector | None:
         """Factors by which ``prepare`` multiplies the features; None for none."""
@@ -102,18 +103,18 @@ class SumKernel(Kernel):
         """K[i, j] = k(a_i, b_j), tile by tile."""
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
         if not (b.sparse and b.dtype != np.float64 and self.needs_double(b)):
-            return self._compare(a, b, self._plan(b), out)
-        values = self._tiles(a.in_double, b.in_double, self._plan(b.in_double))
+            return self._compare(a, b, self._sum_formula(b), out)
+        values = self._tiles(a.in_double, b.in_double, self._sum_formula(b.in_double))
         if out is None:
             return values.astype(b.dtype)
         out[...] = values
         return out
 
     def formula(self, b: Features) -> tuple[int, int, Vector] | None:
-        """The plan, for dense samples; None for CSR."""
+        """The formula, for dense samples; None for CSR."""
         if not isinstance(b, VectorFeatures) or b.sparse or type(self).block is not SumKernel.block:
             return None
-        return self._plan(b)  # type: ignore[return-value]
+        return self._sum_formula(b)  # type: ignore[return-value]
 
     def add_product(self, a: Features, b: Features, weights: Vector, out: Vector, scratch: Matrix) -> None:
         """For CSR samples the block is not stored: each value is added to the product at once."""
@@ -123,7 +124,7 @@ class SumKernel(Kernel):
         if not b.sparse or len(a) == 0 or (b.dtype != np.float64 and self.needs_double(b)):
             super().add_product(a, b, weights, out, scratch)
             return
-        add_sparse_product(*self._of_csr(a.stored_like(b), b, self._plan(b)), weights, b.d, out)
+        add_sparse_product(*self._of_csr(a.stored_like(b), b, self._sum_formula(b)), weights, b.d, out)
 
     def gradient_products(self, a: Features, b: Features, weights: Matrix) -> Vector:
         """With k = ψ(u) and u = (width)^power Σ term, each derivative is ψ'(u) times that of u."""
@@ -136,7 +137,7 @@ class SumKernel(Kernel):
 
     def value_and_gradient_products(self, a: Features, b: Features, weights: Matrix) -> tuple[float, Vector]:
         assert isinstance(a, VectorFeatures) and isinstance(b, VectorFeatures)
-        if self.plan(b.in_double)[1] != EXPONENTIAL or not self.hyperparameters():
+        if self.sum_formula(b.in_double)[1] != EXPONENTIAL or not self.hyperparameters():
             return super().value_and_gradient_products(a, b, weights)
         # the derivative of exp(-u) is -exp(-u)
         a, b = a.in_double, b.in_double
@@ -150,7 +151,7 @@ class SumKernel(Kernel):
         """With k = ψ(u) and u a multiple of Σ term: ψ'(u) times the derivative of each feature's term."""
         a, b = self.prepare(X), self.prepare(Z)
         a = a.stored_like(b)
-        term, _, params = self.plan(b)
+        term, _, params = self.sum_formula(b)
         _, change = self._changes(a, b, np.ascontiguousarray(weights, dtype=np.float64))
         change *= self._sum_factor(b)
         return self._before_preparation(X, a, term_gradients(SQUARE if params[0] else term, a, b, change))
@@ -162,11 +163,11 @@ class SumKernel(Kernel):
 
     def _sum_factor(self, b: VectorFeatures) -> float:
         """u / Σ term: 1 for maps without a factor."""
-        return 1.0 if self.plan(b)[1] in (IDENTITY, SERIES) else self.width_factor(b)
+        return 1.0 if self.sum_formula(b)[1] in (IDENTITY, SERIES) else self.width_factor(b)
 
     def _changes(self, a: VectorFeatures, b: VectorFeatures, weights: Matrix) -> tuple[Matrix | None, Matrix]:
         """u and weights ψ'(u), in float64; no u for Gaussian values of dense samples, which need none."""
-        term, code, params = self.plan(b)
+        term, code, params = self.sum_formula(b)
         # sparse samples keep u: moments of their features would need them dense
         if code == EXPONENTIAL and (term == SQUARE or params[0]) and not (a.sparse or b.sparse):
             change = self.block(a, b)
@@ -184,14 +185,14 @@ class SumKernel(Kernel):
 
     def width_factor(self, b: VectorFeatures) -> float:
         """u / Σ term: the factor that a single width gives to the argument of ψ."""
-        return self.plan(b)[2][1]
+        return self.sum_formula(b)[2][1]
 
     def _derivative(self, name: str, a: VectorFeatures, b: VectorFeatures, u: Matrix | None, change: Matrix) -> Vector:
         """Σ change ∂u / ∂log(parameter), for the positive numbers of the parameter. Here for the width."""
         value, power = getattr(self, name), self.width_power
         if u is not None and not isinstance(value, tuple):
             return np.array([power * np.vdot(change, u)] if value > 0 else [])
-        term, _, params = self.plan(b)
+        term, _, params = self.sum_formula(b)
         A, B = (features.X.toarray() if features.sparse else features.X for features in (a, b))
         factor = self.width_factor(b)
         moments = power * factor * feature_moments(SQUARE if params[0] else term, A, B, change, factor)
@@ -199,12 +200,12 @@ class SumKernel(Kernel):
             return np.asarray(moments[np.asarray(value) > 0])
         return np.array([moments.sum()] if value > 0 else [])
 
-    def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
-        """The kernel values by a plan. Subclasses may use different formulas for different rows."""
-        return self._tiles(a, b, plan, out)
+    def _compare(self, a: VectorFeatures, b: VectorFeatures, formula: SumFormula, out: Matrix | None) -> Matrix:
+        """The kernel values by a formula. Subclasses may use different formulas for different rows."""
+        return self._tiles(a, b, formula, out)
 
-    def _tiles(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None = None) -> Matrix:
-        """phi(sum_k term(a_ik, b_jk)), with the term, phi and parameters of a plan."""
+    def _tiles(self, a: VectorFeatures, b: VectorFeatures, formula: SumFormula, out: Matrix | None = None) -> Matrix:
+        """phi(sum_k term(a_ik, b_jk)), with the term, phi and parameters of a formula."""
         (m, a_d), (n, b_d) = a.X.shape, b.X.shape
         if a_d != b_d:
             raise InvalidInputError(
@@ -218,11 +219,11 @@ class SumKernel(Kernel):
         if b.sparse:
             from mercer._compiled.sparse_tiles import sparse_block
 
-            sparse_block(*self._of_csr(a, b, plan), b.d, out)
+            sparse_block(*self._of_csr(a, b, formula), b.d, out)
         else:
             from mercer._compiled.shared_loops import dense_block
 
-            term, code, params = plan
+            term, code, params = formula
             a_norms, b_norms = self._norms(a, b, params)
             dense_block(term, code, np.asarray(params, b.dtype), a.X, a_norms, b.panels, b_norms, out)
         return out
@@ -234,11 +235,11 @@ class SumKernel(Kernel):
             return a.norms, b.norms
         return a.some_norms, b.some_norms
 
-    def _of_csr(self, a: VectorFeatures, b: VectorFeatures, plan: Plan) -> tuple[Any, ...]:
+    def _of_csr(self, a: VectorFeatures, b: VectorFeatures, formula: SumFormula) -> tuple[Any, ...]:
         """The arguments of the compiled loops for CSR samples."""
         from mercer._compiled.kernel_maps import map_address
 
-        term, code, params = plan
+        term, code, params = formula
         a_norms, b_norms = self._norms(a, b, params)
         # the terms of features in which b is zero: |a| for absolute and chi-squared distances
         totals = a.totals if term in (L1, CHI2) else np.zeros(len(a), b.dtype)

@@ -72,8 +72,8 @@ class Csr(NamedTuple):
 class VectorFeatures:
     """Real vectors in one dtype, dense (C order) or CSR without duplicates, with their norms and packed copies."""
 
-    # (kernel, plan) of the last kernel for which these were the columns: see SumKernel._plan
-    planned: tuple[Any, Any] = None, None
+    # (kernel, formula) of the last kernel for which these were the columns: see SumKernel._sum_formula
+    known_formula: tuple[Any, Any] = None, None
 
     def __init__(
         self,
@@ -200,14 +200,15 @@ class VectorFeatures:
         # ``take`` is several times as fast as indexing a matrix
         rows = self.X.take(index) if self.sparse else self.X.take(index, axis=0)
         part = VectorFeatures(rows, self.dtype, self.norms.take(index), self.norm_range)
-        part.planned = self.planned
+        part.known_formula = self.known_formula
         return part
 
     def span(self, start: int, stop: int) -> VectorFeatures:
         """The samples from start to stop, without a copy."""
         X = self.X.span(start, stop) if self.sparse else self.X[start:stop]
         part = VectorFeatures(X, self.dtype, self.norms[start:stop], self.norm_range)
-        part.planned = self.planned  # it depends on the dtype, the number of features and the range of norms only
+        # it depends on the dtype, the number of features and the range of norms only
+        part.known_formula = self.known_formula
         panels = self.__dict__.get("panels")
         if panels is not None and start % panels.shape[2] == 0:
             # the last panel may hold samples beyond ``stop``, which are not read

@@ -23,7 +23,7 @@ from mercer.kernels.feature_sums import (
     RATIONAL,
     SERIES,
     SQUARE,
-    Plan,
+    SumFormula,
     SumKernel,
 )
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures, as_matrix
@@ -131,28 +131,28 @@ class Gaussian(RadialKernel):
     def needs_double(self, b: VectorFeatures) -> bool:
         return rounding_of_distances(b, gamma_number(self, self.gamma)) > SPARSE_CANCELLATION
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         gamma = gamma_number(self, self.gamma)
         term, distances = squared_distance_term(b, gamma)
         return term, EXPONENTIAL, [distances, _finite(gamma, b), 0.0, 0.0]
 
-    def _compare(self, a: VectorFeatures, b: VectorFeatures, plan: Plan, out: Matrix | None) -> Matrix:
-        """The kernel values by a plan.
+    def _compare(self, a: VectorFeatures, b: VectorFeatures, formula: SumFormula, out: Matrix | None) -> Matrix:
+        """The kernel values by a formula.
 
         If only a few columns are outliers, rows near the origin are still compared by inner products. These lose digits
         only for columns far away, where k is almost zero, since |x - z| ≥ |z| - |x|.
         """
-        term, code, params = plan
+        term, code, params = formula
         if term != SQUARE or b.d <= FEW_FEATURES or not np.isfinite(b.largest_norm):
-            return self._tiles(a, b, plan, out)
+            return self._tiles(a, b, formula, out)
         gamma = gamma_number(self, self.gamma)
         if not _rounding(b, gamma * b.common_norm) <= NEAR * CANCELLATION:
-            return self._tiles(a, b, plan, out)
+            return self._tiles(a, b, formula, out)
         a = a.stored_like(b)
         far = np.flatnonzero(~(_rounding(b, gamma * a.norms) <= NEAR * CANCELLATION))
         out = self._tiles(a, b, (DOT, code, [1.0, *params[1:]]), out)
         if len(far):
-            out[far] = self._tiles(a.take(far), b, plan)
+            out[far] = self._tiles(a.take(far), b, formula)
         return out
 
 
@@ -182,7 +182,7 @@ class Laplacian(RadialKernel):
     def needs_double(self, b: VectorFeatures) -> bool:
         return rounding_of_sums(b, gamma_number(self, self.gamma)) > SPARSE_CANCELLATION
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return L1, EXPONENTIAL, [0.0, _finite(gamma_number(self, self.gamma), b), 0.0, 0.0]
 
 
@@ -219,14 +219,14 @@ class Matern(RadialKernel):
     def needs_double(self, b: VectorFeatures) -> bool:
         return True  # the square root turns a rounding error of 1e-7 into 3e-4
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         scale = 1.0 if isinstance(self.length_scale, tuple) else self.length_scale
         # dense samples by differences: the square root magnifies the rounding error of small distances
         term, distances = (DOT, 1.0) if b.sparse else (SQUARE, 0.0)
         return term, self._CODES[self.nu], [distances, _finite(sqrt(2.0 * self.nu) / scale, b), 0.0, 0.0]
 
     def width_factor(self, b: VectorFeatures) -> float:
-        return self.plan(b)[2][1] ** 2
+        return self.sum_formula(b)[2][1] ** 2
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class RationalQuadratic(RadialKernel):
     def needs_double(self, b: VectorFeatures) -> bool:
         return rounding_of_distances(b, self._gamma) > SPARSE_CANCELLATION
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         term, distances = squared_distance_term(b, self._gamma)
         return term, RATIONAL, [distances, _finite(self._gamma, b), self.alpha, 0.0]
 
@@ -300,7 +300,7 @@ class Chi2(RadialKernel):
     def needs_double(self, b: VectorFeatures) -> bool:
         return rounding_of_sums(b, self.gamma) > SPARSE_CANCELLATION
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return CHI2, EXPONENTIAL, [0.0, _finite(self.gamma, b), 0.0, 0.0]
 
 
@@ -320,7 +320,7 @@ class AdditiveChi2(SumKernel):
     nonnegative: ClassVar[bool] = True
     psd: ClassVar[bool] = False
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return CHI2, SERIES, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0]
 
     def diagonal(self, a: Features) -> Vector:
@@ -380,7 +380,7 @@ class Periodic(RadialKernel):
         dense = samples.toarray() if sp.issparse(samples) else samples
         return CircleFeatures(np.divide(dense, self.period, dtype=np.float64), dtype)
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         gamma = min(0.5 / self.length_scale / self.length_scale, float(np.finfo(b.dtype).max))
         return SQUARE, EXPONENTIAL, [0.0, gamma, 0.0, 0.0]
 

@@ -32,7 +32,7 @@ class Linear(SumKernel):
            [2., 1.]])
     """
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
@@ -79,7 +79,7 @@ class Polynomial(SumKernel):
     def weights(self) -> Vector | None:
         return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, POLYNOMIAL, [0.0, gamma_number(self, self.gamma), self.coef0, float(self.degree)]
 
     def diagonal(self, a: Features) -> Vector:
@@ -116,7 +116,7 @@ class PowerSeries(SumKernel):
     def positive_semidefinite(self) -> bool:
         return min(self.coefficients) >= 0
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, SERIES, [0.0, 0.0, 0.0, 0.0, *self.coefficients]
 
     def diagonal(self, a: Features) -> Vector:
@@ -161,7 +161,7 @@ class Sigmoid(SumKernel):
     def weights(self) -> Vector | None:
         return np.sqrt(self.gamma) if isinstance(self.gamma, tuple) else None
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, TANH, [0.0, gamma_number(self, self.gamma), self.coef0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
@@ -195,7 +195,7 @@ class Cosine(SumKernel):
         """Vectors of length 1, so that no product of two norms can overflow."""
         return VectorFeatures(unit_rows(as_matrix(samples)), dtype)
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
@@ -251,7 +251,7 @@ class Min(SumKernel):
 
     nonnegative: ClassVar[bool] = True
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return MIN, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:

@@ -30,8 +30,8 @@ class Sums(SumKernel):
     def needs_double(self, b: VectorFeatures) -> bool:
         return self.of.needs_double(b)
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
-        term, _, params = self.of.plan(b)
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+        term, _, params = self.of.sum_formula(b)
         return term, IDENTITY, [params[0], 0.0, 0.0, 0.0]
 
     def diagonal(self, a: Features) -> Vector:
@@ -90,7 +90,7 @@ class Matrices:
             return None
         features = self.features(kernel)
         assert isinstance(features, VectorFeatures)
-        term, _, params = kernel.plan(features)
+        term, _, params = kernel.sum_formula(features)
         doubled = features.sparse and self.dtype != np.float64 and kernel.needs_double(features)
         return None if doubled else (kernel.preparation, term, params[0])
 
@@ -144,7 +144,7 @@ class Matrices:
 
         assert isinstance(kernel, SumKernel) and isinstance(features, VectorFeatures)
         sums = self._sums[self._shared[k]][1]
-        _, code, params = kernel.plan(features)
+        _, code, params = kernel.sum_formula(features)
         constants = np.array([0.0, *params[1:]], self.dtype)
         phi = map_address(code, constants.dtype)
         run_shares(lambda start, stop: map_sums(phi, constants, sums, start, stop, K), self.n, n_threads)

@@ -33,7 +33,7 @@ def kernel_columns(kernel: Kernel, features: Features, samples: Vector) -> Matri
     values = GramOperator(kernel, features).rows(features, few).T
     check_finite(values)
     if isinstance(features, VectorFeatures) and isinstance(few, VectorFeatures):
-        features.planned = few.planned  # for the next columns
+        features.known_formula = few.known_formula  # for the next columns
     return values
 
 

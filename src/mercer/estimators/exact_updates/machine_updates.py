@@ -126,7 +126,7 @@ class MachineUpdates:
         widest = max(largest, float(new.max(initial=0.0)))
         features = VectorFeatures(self.samples, np.float64, change.of_vector(norms, new), (common, widest))
         if widest == largest:
-            features.planned = known.planned
+            features.known_formula = known.known_formula
         self.features = features
 
     # ---- the change ------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class RootKernel(SumKernel):
             np.sqrt(roots, out=roots)
         return VectorFeatures(roots, dtype)
 
-    def plan(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
+    def sum_formula(self, b: VectorFeatures) -> tuple[int, int, list[float]]:
         return DOT, IDENTITY, [0.0, 0.0, 0.0, 0.0]
 
 
