@@ -23,6 +23,9 @@ n_jobs, time_limit, verbose, landmark_tol, max_landmarks, polish : as in ``merce
         ``alpha`` is a positive number. Only kernels on vectors, solver="auto" and polish=False are available.
     landmarks : "auto", int or samples, default="auto"
         As in ``mercer.SVC``. None, the exact machine, is not available.
+    checkpoint : path or None, default=None
+        A file in which the client keeps the state of the fit: once a minute, when a problem is solved, and if the
+        cluster fails. The same call continues from it.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
@@ -72,6 +75,7 @@ rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_in_ : as i
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
         client: Any = None,
     ) -> None:
         keep_parameters(self, locals())

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer.dask.cluster_checkpoint import open_checkpoint
 from mercer.dask.machine import DaskMachine, LazyValues
 from mercer.estimators.base import logger
 from mercer.estimators.linear.linear_machine import LinearMachine
+from mercer.estimators.linear.source_fit import keep_weights, weights_of
 from mercer.linear.linear_solution import LinearSolution
 from mercer.losses.base import Vector
 from mercer.parts.linear_part import Statement
@@ -37,10 +40,15 @@ class DaskLinearMachine(LazyValues, DaskMachine, LinearMachine):
         starts = (
             self._last_models if self._last_models is not None and len(self._last_models) == len(statements) else None
         )
-        solutions = [
-            solve_parts(parts, statement, options, clock, None if starts is None else starts[k])
-            for k, statement in enumerate(statements)
-        ]
+        solutions = []
+        with open_checkpoint(self, parts, len(statements), weights_of) as checkpoint:
+            for k, statement in enumerate(statements):
+                saved = None if checkpoint is None else checkpoint.model(k)
+                start = saved["w"] if saved is not None else None if starts is None else starts[k]
+                keep = None if checkpoint is None else partial(keep_weights, checkpoint, k)
+                solutions.append(solve_parts(parts, statement, options, clock, start, keep))
+                if checkpoint is not None:
+                    checkpoint.write()
         if self._last_models is not None:
             self._last_models = [np.append(s.w, s.intercept) if statements[0].intercept else s.w for s in solutions]
         self._publish_solutions(solutions)

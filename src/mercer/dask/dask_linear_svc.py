@@ -41,6 +41,9 @@ class LinearSVC(DaskClassifier, DaskLinearMachine, local.LinearSVC):
 max_iter, l1_ratio, penalize_intercept, n_jobs, time_limit, warm_start, solver, rule : as in ``mercer.LinearSVC``.
         Only penalty="l2", multi_class="ovr", solver="auto", warm_start=False and a finite C are available. ``n_jobs``
         is not used: each worker has its own number of threads.
+    checkpoint : path or None, default=None
+        A file in which the client keeps the state of the fit: once a minute, when a problem is solved, and if the
+        cluster fails. The same call continues from it.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
@@ -94,6 +97,7 @@ n_features_in_, feature_names_in_ : as in ``mercer.LinearSVC``.
         warm_start: bool = False,
         solver: str = "auto",
         rule: str = "random",
+        checkpoint: Any = None,
         client: Any = None,
     ) -> None:
         super().__init__(
@@ -116,6 +120,7 @@ n_features_in_, feature_names_in_ : as in ``mercer.LinearSVC``.
             warm_start=warm_start,
             solver=solver,
             rule=rule,
+            checkpoint=checkpoint,
         )
         self.client = client
 

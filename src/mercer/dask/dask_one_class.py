@@ -26,6 +26,9 @@ precision, solver, landmark_tol, max_landmarks, polish : as in ``mercer.OneClass
 ``mercer.dask.SVC``.
     landmarks : "auto", int, samples or None, default="auto"
         As in ``mercer.SVC``; None for the exact machine.
+    checkpoint : path or None, default=None
+        A file in which the client keeps the state of the fit: once a minute, when a problem is solved, and if the
+        cluster fails. The same call continues from it.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
@@ -79,6 +82,7 @@ growth_, rkhs_norm_, function_, trace_, n_iter_, n_features_in_, feature_names_i
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
         client: Any = None,
     ) -> None:
         keep_parameters(self, locals())

@@ -32,6 +32,9 @@ solver, rule, trace, landmark_tol, max_landmarks, polish : as in ``mercer.SVC``.
         finite C are available. ``cache_size`` and ``n_jobs`` are not used: each worker has its own memory and threads.
     landmarks : "auto", int, samples or None, default="auto"
         As in ``mercer.SVC``. None is the exact machine.
+    checkpoint : path or None, default=None
+        A file in which the client keeps the state of the fit: once a minute, when a problem is solved, and if the
+        cluster fails. The same call continues from it.
     client : distributed.Client or None, default=None
         The client of the cluster; None for the one that was made last. It is not pickled with the model.
 
@@ -96,6 +99,7 @@ feature_names_in_ : as in ``mercer.SVC``.
         landmark_tol: float = 1e-2,
         max_landmarks: int = 2000,
         polish: bool = False,
+        checkpoint: Any = None,
         client: Any = None,
     ) -> None:
         keep_parameters(self, locals())

@@ -99,9 +99,10 @@ class DaskMachine(OnCluster, Machine):
         """
         check_is_fitted(self)
         own = self.get_params(deep=False)
-        own.pop("client")
+        for name in ("client", "checkpoint"):  # the local fit of an array has neither
+            own.pop(name, None)
         model = self._local(**own)
-        names = set(vars(self)) - set(own) - {"client", "_passes", "_traffic", "_last_models"}
+        names = set(vars(self)) - set(own) - {"client", "checkpoint", "_passes", "_traffic", "_last_models"}
         for name in names:
             setattr(model, name, getattr(self, name))
         return model

@@ -26,7 +26,7 @@ from mercer.linear.linear_solution import LinearSolution
 from mercer.parts.linear_part import Statement
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
-from mercer.sources.checkpoint import Checkpoint
+from mercer.sources.checkpoint import Arrays, Checkpoint
 from mercer.sources.row_source import RowSource
 from mercer.validation import thread_count
 
@@ -117,7 +117,7 @@ def solve_source(
     checkpoint = None
     if machine.checkpoint is not None:
         known = identity(machine, source, targets)
-        checkpoint = Checkpoint(machine.checkpoint, known, len(codes), lambda model: model["w"])
+        checkpoint = Checkpoint(machine.checkpoint, known, len(codes), weights_of)
     found: list[LinearSolution] = []
     for k, code in enumerate(codes):
         intercept = bool(machine.fit_intercept and not bias)
@@ -125,13 +125,18 @@ def solve_source(
         if checkpoint is None:
             found.append(solve_parts(parts, statement, options, clock))
             continue
-        saved, keep = checkpoint.model(k), partial(_keep, checkpoint, k)
+        saved, keep = checkpoint.model(k), partial(keep_weights, checkpoint, k)
         found.append(solve_parts(parts, statement, options, clock, None if saved is None else saved["w"], keep))
         checkpoint.write()
     return found
 
 
-def _keep(checkpoint: Checkpoint, k: int, w: Vector) -> None:
+def weights_of(model: Arrays) -> Vector:
+    """The weights that a checkpoint has of a problem; KeyError if it has none."""
+    return np.asarray(model["w"])
+
+
+def keep_weights(checkpoint: Checkpoint, k: int, w: Vector) -> None:
     """Keep the weights of problem k."""
     checkpoint.keep(k, {"w": w})
 

@@ -25,7 +25,7 @@ MOST_CLASSES = 1000
 FREE = {
     "tol", "max_iter", "time_limit", "n_jobs", "verbose", "warm_start", "checkpoint", "random_state", "rule", "dual",
     "landmark_tol", "max_landmarks", "cache_size", "precision", "shrinking", "trace", "decision_function_shape",
-    "break_ties", "probability",
+    "break_ties", "probability", "client",
 }  # fmt: skip
 
 
@@ -179,10 +179,12 @@ def identity(machine: Any, source: RowSource, targets: Targets | Unlabelled) -> 
         values = getattr(targets, name)
         if values is not None:
             found[name] = text_of(np.asarray(values))
-    for name, value in machine.get_params(deep=False).items():
-        if name not in FREE:
-            found[name] = text_of(value)
-    return found
+    return found | stated(machine)
+
+
+def stated(machine: Any) -> dict[str, str]:
+    """The parameters of a machine on which its optimum depends, as texts."""
+    return {name: text_of(value) for name, value in machine.get_params(deep=False).items() if name not in FREE}
 
 
 def text_of(value: Any) -> str:
