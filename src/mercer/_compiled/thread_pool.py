@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
@@ -56,13 +56,22 @@ def run_shares(function: Callable[[int, int], Any], n: int, n_threads: int, alig
 
 
 def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
-    """Call function(0), ..., function(n - 1). Each thread takes the next task that is left."""
+    """Call function(0), ..., function(n - 1). Each thread takes the next task that is left.
+
+    If a task raises an exception, or Ctrl-C does, no other task begins. The exception is raised when no thread is
+    inside a task any more: the caller may then reuse the arrays that tasks write to.
+    """
     if n_threads <= 1 or n <= 1 or current_spin_pool() is not None:
         for task in range(n):
             function(task)
         return
-    todo = iter(range(n))
+    todo: Iterator[int] = iter(range(n))
     lock = threading.Lock()
+
+    def stop() -> None:
+        nonlocal todo
+        with lock:
+            todo = iter(())
 
     def work() -> None:
         while True:
@@ -70,12 +79,36 @@ def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
                 task = next(todo, None)
             if task is None:
                 return
-            function(task)
+            try:
+                function(task)
+            except BaseException:
+                stop()
+                raise
 
-    futures = [pool(n_threads - 1).submit(work) for _ in range(min(n_threads, n) - 1)]
-    work()
-    for future in futures:
+    futures: list[Future[None]] = []
+    try:
+        futures += [pool(n_threads - 1).submit(work) for _ in range(min(n_threads, n) - 1)]
+        work()
+    finally:
+        stop()
+        # a busy pool may not have begun: no task is left for it
+        begun = [future for future in futures if not future.cancel()]
+        _wait_for(begun)
+    for future in begun:
         future.result()
+
+
+def _wait_for(futures: list[Future[None]]) -> None:
+    """Wait until all of these have ended, even if Ctrl-C is pressed meanwhile; it is raised then."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            wait(futures)
+            break
+        except KeyboardInterrupt as pressed:
+            interrupt = pressed
+    if interrupt is not None:
+        raise interrupt
 
 
 def value_nanoseconds(values: float, terms: float) -> float:

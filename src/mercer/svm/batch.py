@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mercer._compiled.program import Program
-from mercer._compiled.thread_pool import pool, run_tasks
+from mercer._compiled.thread_pool import run_tasks
 from mercer.exceptions import InfeasibleNuError, NotSeparableError
 from mercer.gram.memory import Loan
 from mercer.gram.operator import ClassBlocks, Data, Evaluations, check_finite
@@ -144,11 +144,17 @@ class OneVsOne:
             return [self._solve_pair(blocks, pair, start) for pair, start in zip(self.pairs, starts, strict=True)]
         n_threads = self.options.n_threads
         each = replace(self, options=self.options.shared(n_threads))
-        try:
-            return list(pool(n_threads).map(partial(each._solve_pair, blocks), self.pairs, starts))
-        except BaseException:
-            self.clock.interrupted = True  # the other pairs must not go on alone
-            raise
+        solutions: list[Solution | None] = [None] * len(self.pairs)
+
+        def one(k: int) -> None:
+            try:
+                solutions[k] = each._solve_pair(blocks, self.pairs[k], starts[k])
+            except BaseException:
+                self.clock.interrupted = True  # ends the pairs of the other threads
+                raise
+
+        run_tasks(one, len(self.pairs), n_threads)
+        return solutions
 
     def _on_blocks(self, blocks: ClassBlocks, lot: Sequence[tuple[int, int]], lazy: bool) -> list[Solution | None]:
         """Solve some pairs on class blocks; pairs that fail are left to the exact solver."""
