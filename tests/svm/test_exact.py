@@ -339,7 +339,7 @@ def test_targets_that_float32_rows_do_not_resolve(way):
     problem = DualProblem(None, EpsilonInsensitive(40.0), y, np.full(n, 500.0), True)
     solution = run(Task("prices", Gaussian(0.05), X, np.empty(0), problem), way=way)
     assert solution.status is Status.CONVERGED
-    assert solution.plan.precision == ("float64" if way is None else "float32")
+    assert solution.plan.precision == "float64"
     assert solution.certificate.kkt_violation <= 1e-3 and solution.certificate.relative_gap <= 1e-6
 
 

@@ -287,9 +287,10 @@ def _announce() -> None:
 def _show(name: str) -> None:
     """Show on a terminal, or log elsewhere, what is compiled now; "" if nothing is."""
     _announce()
-    line = f"mercer: compiling {name} (function {_compiling.functions + 1} of {FIRST_FIT}, {_compiling.seconds:.0f} s)"
+    line = f"compiling {name} (function {_compiling.functions + 1} of {FIRST_FIT}, {_compiling.seconds:.0f} s)"
     if sys.stderr is not None and sys.stderr.isatty():
-        print("\r" + (line if name else "").ljust(LINE) + "\r" * (not name), end="", file=sys.stderr, flush=True)
+        shown = f"mercer: {line}" if name else ""
+        print("\r" + shown.ljust(LINE) + "\r" * (not name), end="", file=sys.stderr, flush=True)
     elif name:
         logging.getLogger("mercer").info(line)
 

@@ -16,8 +16,6 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from mercer._compiled.compile import compiled
-
 
 @dataclass(frozen=True)
 class _Format:
@@ -121,10 +119,3 @@ def bounded_exp(typingctx, x):
         return emit_exp(builder, args, bounded=True)[0]
 
     return x(x), codegen
-
-
-@compiled()
-def exp_inplace(values):
-    """Replace each entry of a vector by its exponential."""
-    for i in range(values.shape[0]):
-        values[i] = exp(values[i])

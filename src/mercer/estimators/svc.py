@@ -400,9 +400,9 @@ class SVC(MachineUpdatesMixin, BaseSVC):
         w as a function Σ βᵢ k(xᵢ, ·), whose norm is |w|: the decision function without the intercept. For more than two
         classes a list with one for each pair, as in ``intercept_``. Not available for a precomputed kernel.
     plan_ : Plan
-        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line. For
-        rows on disk that are read block by block it says how parts are kept. None for two classes with ``solver="qp"``,
-        "smo" or "coordinate".
+        How the problem was solved: presolve, storage, precision, working set, threads. Prints as one line. A run that
+        goes on in another precision has its last plan. For rows on disk that are read block by block it says how parts
+        are kept. None with ``landmarks``, and for two classes with ``solver="qp"``, "smo" or "coordinate".
     trace_ : list of TracePoint
         Seconds, steps, violation, dual value and active samples of every round.
     steps_ : Steps, or a list of them

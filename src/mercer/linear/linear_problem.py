@@ -50,10 +50,6 @@ class Penalty(NamedTuple):
             return np.inf if beyond.any() else 0.0
         return float(0.5 / self.l2 * (beyond @ beyond))
 
-    def maximiser(self, v: Vector) -> Vector:
-        """The w with P*(v) = v·w − P(w): soft(v, l1)/l2. For l2 > 0."""
-        return np.asarray(np.sign(v) * np.maximum(0.0, np.abs(v) - self.l1) / self.l2)
-
     def feasible_scale(self, v: Vector) -> float:
         """The largest t ≤ 1 for which P*(tv) is finite."""
         if self.l2 > 0:

@@ -35,7 +35,7 @@ SECONDS_PER_ENTRY = 3e-9
 PATIENCE, IMPROVED = 3, 0.99
 # most steps of the interior-point method
 MOST_INTERIOR_STEPS = 100
-USUAL = Plan()
+USUAL = Plan(storage="matrix")
 
 
 class DenseRun:

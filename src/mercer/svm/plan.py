@@ -3,9 +3,9 @@
 `plan_problem` plans one quadratic program, `plan_pairs` all pairs of classes. A `Plan` is frozen and prints as one
 line, which ``verbose=1`` logs and ``model.plan_`` keeps. To force another route, pass another plan (``Options.plan``).
 
-No other file of the kernel-machine solver chooses a route by comparing sizes with constants. `COSTLY_TERMS` stands in
-`mercer.gram`, which knows what a kernel value costs. When a loop stops, and how its working sets grow, is decided
-beside the loop.
+No other file of the kernel-machine solver chooses a route by comparing sizes with constants. `COSTLY_TERMS` and
+`THREADS_FROM` stand in `mercer.gram`, which knows what a kernel value costs. When a loop stops, and how its working
+sets grow, is decided beside the loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._compiled.thread_pool import value_nanoseconds
-from mercer.gram.operator import Data, GramOperator, check_finite, terms_of
+from mercer.gram.operator import THREADS_FROM, Data, GramOperator, check_finite, terms_of
 from mercer.kernels import Linear
 from mercer.kernels.features import Vector
 from mercer.losses.base import BoxQP, Loss
@@ -159,6 +159,17 @@ class Plan:
     most_unsettled: float = MOST_UNSETTLED
     pairs: Pairs | None = None
 
+    def __post_init__(self) -> None:
+        if self.precision not in ("float32", "float64"):
+            raise ValueError(f"precision={self.precision!r} of a Plan is not 'float32' or 'float64'")
+        if self.storage not in ("matrix", "rows"):
+            raise ValueError(f"storage={self.storage!r} of a Plan is not 'matrix' or 'rows'")
+        if self.pairs is None and self.presolve != "features":
+            if self.storage == "rows" and self.working_set < 1:
+                raise ValueError("a Plan with storage='rows' needs a working_set of at least 1")
+            if self.storage == "matrix" and (self.shrinking or self.first_samples):
+                raise ValueError("shrinking and first_samples of a Plan need storage='rows'")
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the stored values."""
@@ -268,7 +279,7 @@ def plan_run(
 def plan_matrix(data: Data, qp: BoxQP, options: Options, precision: Precision, at_once: bool = True) -> Plan:
     """The plan of a run on the dense matrix, on all variables at once or on working sets."""
     size = 0 if at_once else working_set_size(qp, options)
-    return Plan(data.n, "none", "matrix", precision, size, options.n_threads)
+    return Plan(data.n, "none", "matrix", precision, size, options.n_threads if data.n**2 >= THREADS_FROM else 1)
 
 
 def plan_rows(data: Data, qp: BoxQP, options: Options, precision: Precision, begun: bool = False) -> Plan:
@@ -366,7 +377,10 @@ def plan_pairs(
     apart = Plan(largest, pairs="one by one" if alone else "side by side", n_threads=n_threads)
     small = n <= ONE_MATRIX_UP_TO and BYTES * n**2 <= options.budget and largest <= DOUBLE_UP_TO
     if plain and small and options.precision != "float32" and data.in_time(n_threads, left):
-        return replace(apart, pairs="one matrix", storage="matrix", precision="float64")
+        several = n**2 >= THREADS_FROM or n_pairs > PAIRS_PER_TASK
+        return replace(
+            apart, pairs="one matrix", storage="matrix", precision="float64", n_threads=n_threads if several else 1
+        )
     if features or len(members) == 2:
         return apart
     single = options.precision != "float64" and options.tol >= SINGLE_FROM_TOL and largest > DOUBLE_UP_TO

@@ -95,9 +95,9 @@ def _solve_by_plan(
     merged = merge(data, problem) if plan.presolve == "merge" else None
     if merged is not None:
         start = merged.start(start)
-        plan = replace(
-            plan_problem(merged.data, merged.problem, options, clock.left, start is not None), presolve="merge"
-        )
+        if plan is not options.plan:
+            again = plan_descent(merged.data, merged.problem.qp, options, clock.left, start is not None)
+            plan = replace(again, presolve="merge")
         clock.log_once("plan", plan)
         with clock.map_states(merged.expand):
             return merged.expand(_solve_by_smo(merged.data, merged.problem, options, clock, start, plan, steps))
@@ -129,7 +129,7 @@ def _solve_by_smo(
     """Solve by SMO with the threads of the plan, from a feasible start if one is given; ``steps`` were taken before."""
     beta = problem.start() if start is None else start.copy()
     options = replace(options, n_threads=plan.n_threads)
-    return replace(_descend_and_certify(data, problem, options, clock, beta, steps, plan), plan=plan)
+    return _descend_and_certify(data, problem, options, clock, beta, steps, plan)
 
 
 @contextmanager
@@ -170,20 +170,22 @@ def _certify_features(data: Data, problem: DualProblem, options: Options, clock:
 
 
 class Descent(NamedTuple):
-    """Where a run on a program ended; F is exact at ``rows``, or everywhere if that is None."""
+    """Where a run on a program ended, and its last plan; F is exact at ``rows``, or everywhere if that is None."""
 
     point: DualPoint
     rows: Vector | None
     status: Status
     trace: list[TracePoint]
+    plan: Plan
 
 
 def _descend_and_certify(
     data: Data, problem: DualProblem, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan
 ) -> Solution:
-    """The certified solution of `descend` on the program of a problem."""
+    """The certified solution of `descend` on the program of a problem, with its last plan."""
     found = descend(data, problem.qp, options, clock, beta, steps, plan)
-    return _certified(data, problem, options, clock, found.point, found.rows, found.status, found.trace)
+    solution = _certified(data, problem, options, clock, found.point, found.rows, found.status, found.trace)
+    return replace(solution, plan=found.plan)
 
 
 def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector, steps: int, plan: Plan) -> Descent:
@@ -193,7 +195,7 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
         F = exact_product(data, qp, beta, options) if beta.any() else np.zeros(data.n)
         seen = survey_at(qp, beta, F, None)
         point = TracePoint(clock.seconds, steps, seen.violation, seen.dual, data.n)
-        return Descent(DualPoint(beta, F, steps, seen), None, over, [point])
+        return Descent(DualPoint(beta, F, steps, seen), None, over, [point], plan)
     run = _start(data, qp, beta, steps, options, clock, plan)
     trace: list[TracePoint] = []
     previous, rescued = np.inf, False
@@ -230,7 +232,8 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
             status = over
             break
         if restart_in_double:
-            plan = in_double(plan, data, qp, options, clock.left, rescued)
+            plan = replace(in_double(plan, data, qp, options, clock.left, rescued), presolve=plan.presolve)
+            clock.log_once("plan", plan)
             options = replace(options, n_threads=plan.n_threads)
             run = _start(data, qp, run.beta, run.steps, options, clock, plan)
         else:
@@ -244,7 +247,7 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
         if size > 0:
             factor = 1 / size if np.isfinite(size) else 0.0
             run.beta, run.F = (factor * np.nan_to_num(values) for values in (run.beta, run.F))
-    return Descent(DualPoint(run.beta, run.F, run.steps, seen), rows, status, trace)
+    return Descent(DualPoint(run.beta, run.F, run.steps, seen), rows, status, trace, plan)
 
 
 def _certified(

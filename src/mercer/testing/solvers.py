@@ -78,7 +78,9 @@ class Task(NamedTuple):
         return self._replace(X=self.X[order], K=self.K[np.ix_(order, order)], problem=self.problem.restrict(order))
 
 
-def tasks(losses: tuple[Loss, ...] = LOSSES, n: int = N_SAMPLES, seed: int = 0) -> Iterator[Task]:
+def tasks(
+    losses: tuple[Loss, ...] = LOSSES, n: int = N_SAMPLES, seed: int = 0, intercepts: tuple[bool, ...] = (True, False)
+) -> Iterator[Task]:
     """Each loss with and without an intercept, with unequal weights, on a Gaussian and a linear kernel."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
@@ -91,26 +93,26 @@ def tasks(losses: tuple[Loss, ...] = LOSSES, n: int = N_SAMPLES, seed: int = 0) 
         for kernel in (Gaussian(0.5), Linear()):
             if isinstance(loss, HardMargin) and isinstance(kernel, Linear):
                 continue  # these labels are not separable
-            for intercept in (True,) if hasattr(loss, "nu") else (True, False):
+            for intercept in (True,) if hasattr(loss, "nu") else intercepts:
                 problem = DualProblem(None, loss, signal if regression else labels, weight, intercept)
                 name = f"{loss!r}, {kernel!r}, {'with' if intercept else 'without'} an intercept"
                 yield Task(name, kernel, X, kernel(X), problem)
 
 
-def check_solver(solve: Solve, losses: tuple[Loss, ...] = LOSSES) -> None:
+def check_solver(solve: Solve, losses: tuple[Loss, ...] = LOSSES, intercepts: tuple[bool, ...] = (True, False)) -> None:
     """Check that ``solve(data, problem, options, clock, start)`` keeps the contract of ``mercer.svm``.
 
     On small problems with every loss it reaches tol. Its beta is feasible, and its objective agrees with that of an
     interior-point method as far as tol requires. Its certificate equals one computed anew from K beta. Neither the
     order of the samples nor the start matters, and a run that is stopped early returns a feasible beta. ``losses`` are
-    the losses that the solver supports.
+    the losses that the solver supports; ``intercepts=(True,)`` is for one that needs an intercept.
 
     >>> from mercer.svm.solve import solve
     >>> from mercer.losses import Hinge
     >>> check_solver(solve, (Hinge(),))
     """
     rng = np.random.default_rng(1)
-    for task in tasks(losses):
+    for task in tasks(losses, intercepts=intercepts):
         best, _, _ = interior_point(task.K, task.problem.qp)
         for tol in (1e-3, 1e-5):
             solution = _solve(solve, task, Options(tol=tol))

@@ -23,7 +23,7 @@ from mercer.estimators.fitted_models import codes_of
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector
-from mercer.selection.calibration.class_probabilities import METHODS, Calibration, Index, Scheme, calibrate, held_out
+from mercer.selection.calibration.class_probabilities import Calibration, Index, Scheme, calibrate, held_out
 from mercer.selection.calibration.conformal import (
     ConformalIntervals,
     ConformalSets,
@@ -51,8 +51,6 @@ class ProbabilityMixin:
     """Adds predict_proba, Venn–Abers intervals and conformal label sets, from held-out decision values."""
 
     _scheme: ClassVar[Scheme] = Scheme.PAIRS
-    # allowed values of the parameter ``calibration``
-    _calibrations: ClassVar[tuple[str, ...]] = tuple(METHODS)
 
     calibration: str
     classes_: Vector
