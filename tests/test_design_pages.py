@@ -213,3 +213,14 @@ if __name__ == "__main__":
         for one in visited(_job(title)):
             print(f"- `{one}`" + ("" if one in known else "    <- not on the page"))
         print()
+
+
+def test_hand_written_llvm_stands_in_one_folder_and_on_one_page():
+    page = (DESIGN / "compiled_code.md").read_text(encoding="utf-8")
+    section = page[page.index("## Hand-written LLVM") : page.index("## Threads")]
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if re.search(r"^from llvmlite import ir$", text, re.MULTILINE):
+            name = path.relative_to(PACKAGE).as_posix()
+            assert name.startswith("_compiled/"), name
+            assert f"`{name}`" in section, f"docs/design/compiled_code.md does not name {name}"

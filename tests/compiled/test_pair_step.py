@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer._compiled.compile import compiled
-from mercer.svm._smo_loops import best_partner, update_scores
+from mercer._compiled.pair_passes import best_partner, update_scores
 
 LENGTHS = [0, 1, 3, 4, 7, 8, 9, 15, 16, 17, 31, 33, 64, 65, 127, 300]
 

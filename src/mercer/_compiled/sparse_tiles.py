@@ -7,7 +7,7 @@ entry meets all rows in one vector. The sums of a tile stay in cache until phi h
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.extrema import larger
+from mercer._compiled.intrinsics import larger
 from mercer._compiled.kernel_maps import apply_map
 from mercer._compiled.register_tiles import (
     SPARSE_ROWS_BYTES,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer._compiled.compile import compiled
 from mercer._compiled.exp import exp
-from mercer._compiled.extrema import smaller
+from mercer._compiled.intrinsics import smaller
 from mercer._compiled.kernel_maps import EXPONENTIAL, MATERN12, MATERN32, MATERN52, POLYNOMIAL, RATIONAL, TANH
 from mercer._compiled.tiles import L1, SQUARE
 

@@ -16,8 +16,8 @@ b, linear, l1, ridge, lower, upper, the curvature |x|^2 + bias^2 + ridge, and it
 import numpy as np
 
 from mercer._compiled.compile import compiled
+from mercer._compiled.intrinsics import prefetch
 from mercer._compiled.pointers import borrow
-from mercer._compiled.prefetch import prefetch
 from mercer.linear._row_loops import dot, sparse_row_add, sparse_row_dot
 
 # columns of the table

@@ -13,7 +13,7 @@ and a Newton step in which f changes by a is  db = D (g - a); `weights` computes
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.extrema import larger
+from mercer._compiled.intrinsics import larger
 from mercer.linear._row_loops import sparse_row_add
 
 # rows per block in `dense_gram`

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.extrema import larger, smaller
+from mercer._compiled.intrinsics import larger, smaller
 from mercer.linear._interior_loops import dense_gram, loss_and_gap
 from mercer.linear._row_loops import dense_dot, dense_tdot, dot, sparse_dot, sparse_tdot
 

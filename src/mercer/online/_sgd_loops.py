@@ -21,8 +21,8 @@ updates, intercept of v, and its A.
 import numpy as np
 
 from mercer._compiled.compile import compiled
+from mercer._compiled.intrinsics import prefetch
 from mercer._compiled.pointers import borrow
-from mercer._compiled.prefetch import prefetch
 from mercer.linear._row_loops import dot, sparse_row_add, sparse_row_dot
 
 # steps to prefetch ahead

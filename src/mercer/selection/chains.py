@@ -76,7 +76,7 @@ class Setting:
 
 
 @dataclass(frozen=True, eq=False)
-class Programs:
+class ChainPrograms:
     """The quadratic programs of settings that are solved in one chain. If there are several, all sums are zero.
 
     Attributes
@@ -96,7 +96,7 @@ class Programs:
     columns: tuple[Matrix, ...]
 
     @classmethod
-    def of(cls, problem: Problem, some: Sequence[tuple[int, Setting, BoxQP]]) -> Programs:
+    def of(cls, problem: Problem, some: Sequence[tuple[int, Setting, BoxQP]]) -> ChainPrograms:
         """Stack programs, each given as (number, setting, program)."""
         programs = [qp for _, _, qp in some]
         first, n = programs[0], len(problem.train)
@@ -116,7 +116,7 @@ class Chain:
 
     problem: Problem
     n_settings: int
-    parts: list[Programs]
+    parts: list[ChainPrograms]
 
     @classmethod
     def of(cls, problem: Problem, settings: Sequence[Setting]) -> Chain:
@@ -129,7 +129,7 @@ class Chain:
         # all in one chain, unless sums change: then each program needs a start of its own
         alone = any(qp.sample is not None or qp.sums.any() for _, _, qp in feasible)
         several = [[one] for one in feasible] if alone else [feasible] if feasible else []
-        return cls(problem, len(settings), [Programs.of(problem, some) for some in several])
+        return cls(problem, len(settings), [ChainPrograms.of(problem, some) for some in several])
 
     @property
     def size(self) -> int:
@@ -172,7 +172,7 @@ class _Run:
         self.F = np.zeros(data.n + 1)  # the last entry is that of the null sample
         self._test_beta = self.beta  # F = K test_beta at the test columns
 
-    def solve(self, part: Programs) -> Matrix:
+    def solve(self, part: ChainPrograms) -> Matrix:
         """Decision values of the test samples, a row for each program."""
         if self.K is None or part.programs[0].sample is not None:
             return np.array([self._by_rows(one, qp) for one, qp in zip(part.settings, part.programs, strict=True)])
@@ -203,7 +203,7 @@ class _Run:
             add_rows_product(self.K, rows, weights, start, stop, self.F)
         self._test_beta = self.beta.copy()
 
-    def _descend(self, part: Programs) -> tuple[Matrix, list[Survey]]:
+    def _descend(self, part: ChainPrograms) -> tuple[Matrix, list[Survey]]:
         """(F of the test samples, surveys) of all programs, as near to the optimum as the matrix's precision allows."""
         from mercer.selection import _chain_loops as chains
         from mercer.svm._block_newton_loops import newton_address

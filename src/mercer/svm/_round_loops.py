@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mercer._compiled.compile import compiled
-from mercer._compiled.extrema import larger, smaller
+from mercer._compiled.intrinsics import larger, smaller
 from mercer.svm._block_newton_loops import NEEDS_NEWTON, newton_address, newton_addresses
 from mercer.svm._smo_loops import solve_members
 

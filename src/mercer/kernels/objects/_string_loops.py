@@ -5,25 +5,12 @@ digit -1 stands for a character that does not occur in the alphabet of the other
 """
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from mercer._compiled.compile import compiled
+from mercer._compiled.intrinsics import popcount
 
 # codes are sorted by insertion if the square of their number is at most this times the bytes of the largest
 SORTED_BY_INSERTION = 1000
-
-
-@intrinsic
-def popcount(typingctx, word):
-    """The number of bits that are set in a 64-bit word."""
-
-    def codegen(context, builder, signature, arguments):
-        function = builder.module.declare_intrinsic("llvm.ctpop", [ir.IntType(64)])
-        return builder.call(function, arguments)
-
-    return types.int64(types.uint64), codegen
 
 
 @compiled()
