@@ -123,6 +123,40 @@ def test_random_updates_equal_a_fit(name, weighted):
             assert_equal_fit(model, index, weights[index] if weighted else None, samples, y)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_rows", [1, 3, 5])
+def test_replaces_with_balanced_weights(n_rows, weighted):
+    """The certificate holds after every replace, although balanced weights move the box of all samples."""
+    n, rng = 60, np.random.default_rng(0)
+    samples = rng.normal(size=(n + 30 * n_rows, 3))
+    y = (np.sin(2 * samples[:, 0]) + samples[:, 1] * samples[:, 2] > 0).astype(int)
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], len(y)) if weighted else np.ones(len(y))
+    for seed in range(3):
+        rng, index, spare = np.random.default_rng(seed), np.arange(n), n
+        model = SVC(gamma=0.5, class_weight="balanced", updatable=True)
+        model.fit(samples[:n], y[:n], sample_weight=weight[:n])
+        while spare < len(y):
+            places = rng.choice(n, n_rows, replace=False)
+            index[places] = new = np.arange(spare, spare + n_rows)
+            model.replace(places, samples[new], y[new], sample_weight=weight[new] if weighted else None)
+            spare += n_rows
+            assert certify(model, samples[index], y[index], sample_weight=weight[index]).kkt_violation <= 1.1e-3
+
+
+@pytest.mark.parametrize("cache_size", [0.1, 0.3])
+def test_small_cache_with_several_classes(cache_size):
+    """The certificate holds if the pairs of classes take turns in storing their columns."""
+    n = 200
+    for seed in range(3):
+        samples = np.random.default_rng(seed).normal(size=(n + 30, 3))
+        y = np.digitize(np.sin(2 * samples[:, 0]) + samples[:, 1] * samples[:, 2], [-0.7, 0.0, 0.7])
+        model = SVC(gamma=0.5, cache_size=cache_size, updatable=True).fit(samples[:n], y[:n])
+        for i in range(30):
+            model.remove(0).add(samples[n + i : n + i + 1], y[n + i : n + i + 1])
+            kept = slice(i + 1, n + i + 1)
+            assert certify(model, samples[kept], y[kept]).kkt_violation <= 1.1e-3
+
+
 @pytest.mark.parametrize("name", ["hinge", "tube", "one class"])
 def test_rounding_does_not_grow(name):
     """After many updates F is Kβ, and the inverse is that of the free variables' bordered matrix."""

@@ -117,6 +117,8 @@ def follow(
     stored, joins, steps = columns.stored, np.empty(len(beta), np.intp), 0
     groups, totals, total = np.empty((1, 5)), np.empty(7), float(qp.sums[0]) if qp.n_groups else 0.0
     limit = options.max_iter if options.max_iter >= 0 else MOST_STEPS
+    if not free.has_columns(stored):  # another problem took their place
+        free.forget()
     for _ in range(rounds):
         place = stored.place if rows is None else stored.place[rows]
         members, count = free.members(rows), len(free.samples)
@@ -129,6 +131,8 @@ def follow(
         steps += taken
         seen = survey_of(groups, totals, qp.sums)
         if code == loops.SPOILT:
+            free.fail()
+        elif seen.outside > 0:  # the solver that goes on from here changes many variables
             free.forget()
         else:
             free.keep(members[:count], rows)
@@ -156,7 +160,7 @@ def admit(problem: Problem, free: FreeSet, joins: Vector, columns: Columns) -> b
         return True
     variables = together if rows is None else np.searchsorted(rows, together)
     if not free.invert(qp, variables, together, columns.stored):
-        free.forget()
+        free.fail()
         return False
     return True
 

@@ -44,10 +44,11 @@ class Change(NamedTuple):
         return 0 if self.samples is None else num_samples(self.samples)
 
     def of_numbers(self, samples: Vector) -> Vector:
-        """The new numbers of samples; -1 of those that leave."""
+        """The new numbers of samples; -1 of those that leave, and of those that have left before (-1)."""
         if len(self.removed) == 0:
             return samples
         leaves = samples == self.removed[0] if len(self.removed) == 1 else np.isin(samples, self.removed)
+        leaves |= samples < 0
         found = samples - np.searchsorted(self.removed, samples)
         if self.order is not None:
             found = np.argsort(self.order)[found]
