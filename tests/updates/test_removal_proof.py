@@ -55,6 +55,17 @@ def test_removed_samples_are_nowhere(model, dtype):
         assert proof.residual < 1e-9 and "residual" in repr(proof)
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_importances_keep_no_samples(model):
+    """Importances that were computed before a removal hold none of the removed samples."""
+    model.fit(X, Y)
+    before = model.feature_importances_
+    gone = [int(getattr(model, "support_", [3])[0]), 50]
+    model.remove(gone)
+    assert proof_of_removal(model, X[gone]).holds_none
+    assert not np.array_equal(model.feature_importances_, before)
+
+
 def test_what_is_left_is_found():
     """A forgotten copy is named, in the model, its file and its pickle."""
     for samples in (X, X.astype(np.float32), sp.csr_array(X)):
