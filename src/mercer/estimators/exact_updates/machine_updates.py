@@ -131,9 +131,13 @@ class MachineUpdates:
 
     # ---- the change ------------------------------------------------------------------------------------------
 
+    def samples_of(self, model: Any, X: Any) -> Any:
+        """Samples as the model keeps them, validated."""
+        return model._as_trained(model._validate(X, None, reset=False)[0])
+
     def change_of(self, model: Any, removed: Vector, X: Any, y: Any, sample_weight: Any) -> Change:
         """Validate new samples. Targets of a classifier are labels."""
-        X = model._as_trained(model._validate(X, None, reset=False)[0])
+        X = self.samples_of(model, X)
         n = num_samples(X)
         return Change(removed, X, new_targets(model, y, n), new_weights(sample_weight, n, X))
 
