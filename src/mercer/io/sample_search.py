@@ -57,7 +57,8 @@ def object_key(sample: Any) -> Hashable:
         if numbers.ndim == 2 and numbers.shape[1] == 1:  # a series of numbers
             numbers = numbers[:, 0]
         return "numbers", numbers.shape, (numbers + 0.0).tobytes()
-    if sample is None or isinstance(sample, bytes) or type(sample).__hash__ not in (None, object.__hash__):
+    own_hash = getattr(type(sample), "__hash__", None)
+    if isinstance(sample, bytes) or own_hash not in (None, object.__hash__):
         return "object", sample
     raise InvalidInputError(
         f"Samples such as {describe(sample)} cannot be searched for: their class does not say which of them are equal. "
