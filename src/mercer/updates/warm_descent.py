@@ -40,6 +40,8 @@ LEAST_VIOLATION = 0.25
 PROGRESS, MOST_IDLE = 0.9, 5
 # sums may differ by so much, relative to Σ|β|
 SUM_ROUNDING = 1e-13
+# a variable this near to a bound, relative to its box, is at the bound: as a free one it would determine the threshold
+BOUND_ROUNDING = 1e-13
 
 
 class Problem(NamedTuple):
@@ -105,6 +107,20 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
     """Whether each variable is inside its box and off the kink at 0."""
     free: Vector = (beta > qp.lower) & (beta < qp.upper)
     return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
+
+
+def settle_at_bounds(qp: BoxQP, beta: Vector) -> bool:
+    """Set variables that are within rounding of a bound, or of their kink at 0, to it; whether any was. Edits β."""
+    width = qp.upper - qp.lower
+    near = np.where(np.isfinite(width), BOUND_ROUNDING * width, 0.0)
+    kink: Vector = np.where(qp.l1 > 0, 0.0, qp.lower)
+    settled = False
+    for bound in (qp.lower, qp.upper, kink):
+        close = (np.abs(beta - bound) <= near) & (beta != bound)
+        if close.any():
+            beta[close] = bound[close]
+            settled = True
+    return settled
 
 
 def follow(
