@@ -469,12 +469,14 @@ class Run:
             part = self.data if rows is None else self.data.take(rows)
             beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
-            seen = survey(qp, beta, F) if settle_at_bounds(qp, beta) else ended.seen
+            settled = settle_at_bounds(qp, beta)
+            seen = survey(qp, beta, F) if settled else ended.seen
             b = seen.thresholds
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
-            self.is_settled = ended.steps == 0 and not self.carried and self._has_published(p, loss.publish(beta, b))
+            moved = ended.steps > 0 or self.carried or settled
+            self.is_settled = not moved and self._has_published(p, loss.publish(beta, b))
             primal = loss.primal(seen.squared_norm, y, F, weight, b, qp.sums)
             largest = float(np.abs(beta).max())
             proof = conclude(seen, primal, b, qp.sums, largest, self.data.psd, loss.name)

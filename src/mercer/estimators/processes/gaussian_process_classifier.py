@@ -56,8 +56,12 @@ LEAST_PROBABILITY = 1e-15
 METHODS = {"laplace": Laplace, "ep": ExpectationPropagation}
 
 
-class GaussianProcessClassifier(  # type: ignore[misc]
-    NotebookLineMixin, KernelParameters, ImportancesMixin, ClassifierMixin, KnownParameters
+class GaussianProcessClassifier(
+    NotebookLineMixin,
+    KernelParameters,
+    ImportancesMixin,
+    ClassifierMixin,
+    KnownParameters,  # type: ignore[misc]
 ):
     """Gaussian process classification: p(y = 1 | x) = E σ(f(x)) over the posterior of a latent function f.
 
