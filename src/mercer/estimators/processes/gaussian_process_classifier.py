@@ -60,8 +60,8 @@ class GaussianProcessClassifier(
     NotebookLineMixin,
     KernelParameters,
     ImportancesMixin,
-    ClassifierMixin,
-    KnownParameters,  # type: ignore[misc]
+    ClassifierMixin,  # type: ignore[misc]
+    KnownParameters,
 ):
     """Gaussian process classification: p(y = 1 | x) = E σ(f(x)) over the posterior of a latent function f.
 
