@@ -7,7 +7,7 @@ import signal
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import dump_svmlight_file, load_diabetes, load_iris
 
 import mercer
 import mercer.datasets
@@ -195,7 +195,7 @@ def test_inspect_explains_rows(folder, tmp_path, capsys):
     lines.write_text("text,label\n" + "".join(f"{'ab' * (i % 5 + 2)}c,{i % 2}\n" for i in range(20)))
     mercer.save(mercer.SVC(kernel=mercer.Spectrum(2)).fit(["abab", "cdcd"], [0, 1]), tmp_path / "dna.mercer")
     assert main(["inspect", str(tmp_path / "dna.mercer"), "--data", str(lines)]) == 1
-    assert "has no exact Shapley values that can be computed in seconds" in capsys.readouterr().err
+    assert "compares strings, which have no columns to explain" in capsys.readouterr().err
 
 
 def test_certify_recomputes(folder, capsys):
@@ -393,3 +393,23 @@ def test_empty_standard_input(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n")))
     assert main(["fit", "-", *QUICK]) == 1
     assert "The standard input has a line of names, but no rows" in capsys.readouterr().err
+
+
+def test_inspect_explains_models_from_python(tmp_path, capsys):
+    """Models that were saved from Python have no columns of a table; files may be tables or LIBSVM's."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = mercer.SVC().fit(X, X[:, 0] > 0)
+    mercer.save(model, tmp_path / "m.mercer")
+    np.savetxt(tmp_path / "X.csv", X, delimiter=",", header="a,b,c", comments="")
+    np.savetxt(tmp_path / "one.csv", X[:1], delimiter=",", header="a,b,c", comments="")
+    np.savetxt(tmp_path / "two.csv", X[:, :2], delimiter=",", header="a,b", comments="")
+    dump_svmlight_file(X, np.zeros(60), str(tmp_path / "X.libsvm"), zero_based=False)
+    for data in ("X.csv", "X.libsvm"):
+        assert main(["inspect", str(tmp_path / "m.mercer"), "--data", str(tmp_path / data)]) == 0, data
+        assert "mean |Shapley value| of each feature:" in capsys.readouterr().out
+    assert main(["inspect", str(tmp_path / "m.mercer"), "--data", str(tmp_path / "two.csv")]) == 1
+    assert "X has 2 features, but SVC is expecting 3" in capsys.readouterr().err
+    mercer.save(mercer.LinearSVC().fit(X, X[:, 0] > 0), tmp_path / "linear.mercer")
+    assert main(["inspect", str(tmp_path / "linear.mercer"), "--data", str(tmp_path / "one.csv")]) == 1
+    assert "would be its own background" in capsys.readouterr().err

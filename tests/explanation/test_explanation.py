@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from mercer import SVC, SVR, InvalidInputError, Matern, MissingExtraError, explain
+from mercer import SVC, SVR, InvalidInputError, KernelKMeans, LinearSVR, Matern, MissingExtraError, explain
 
 matplotlib.use("Agg")
 
@@ -109,3 +109,32 @@ def test_to_shap(regression, classes):
         np.testing.assert_array_equal(theirs.values, found.values)
         np.testing.assert_array_equal(theirs.base_values[0], found.base)
         assert list(theirs.feature_names) == list(found.feature_names)
+
+
+def test_choosing_rows():
+    """Rows are chosen along one axis; none is a choice, too."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    found = explain(SVR(gamma=0.3).fit(X, X[:, 0]), X[:4])
+    assert len(found[-1]) == 1 and len(found[[0, 2]]) == 2 and len(found[found.outputs > 9]) == 0
+    assert str(found[:0]) == repr(found[:0])
+    for wrong in (None, [[0, 1]]):
+        with pytest.raises(InvalidInputError, match="Rows are chosen by a number, a slice"):
+            found[wrong]
+
+
+def test_a_row_is_not_its_own_background():
+    """One row and a model that keeps none: all values would be 0, and called exact."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = LinearSVR().fit(X, X[:, 0])
+    for background in (None, "mean"):
+        with pytest.raises(InvalidInputError, match="a single row, which would be its own background"):
+            explain(model, X[:1], background)
+    assert explain(model, X[:2]).n_background == 2
+    assert np.abs(explain(SVR().fit(X, X[:, 0]), X[:1]).values).max() > 0
+
+
+def test_clusterers_are_refused():
+    """Numbers of clusters have no meaning as values."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(InvalidInputError, match="KernelKMeans is a clusterer"):
+        explain(KernelKMeans(n_clusters=2, random_state=0).fit(X), X)

@@ -327,3 +327,50 @@ def test_machines_without_influence_are_named():
     X = np.random.default_rng(0).standard_normal((20, 2))
     with pytest.raises(InvalidInputError, match=r"influence supports .* but was given LSSVC"):
         influence(LSSVC().fit(X, X[:, 0] > 0), X[:2], X, X[:, 0] > 0)
+
+
+def test_a_threshold_that_is_not_unique_is_that_of_a_fit():
+    """Where no variable is free without a sample, b is the middle of its interval, as a fit chooses it."""
+    X = np.random.default_rng(5).normal(size=(30, 2))
+    y = np.zeros(30)
+    y[4], y[9] = 2.0, -1.5
+    model = SVR(gamma=0.5, epsilon=1.5, tol=1e-9).fit(X, y)
+    found, kept = influence(model, X[:3], X, y), np.arange(30) != 4
+    refitted = SVR(gamma=0.5, epsilon=1.5, tol=1e-9).fit(X[kept], y[kept])
+    assert found.exact[4]
+    np.testing.assert_allclose(found.values[:, 4], refitted.predict(X[:3]) - model.predict(X[:3]), atol=1e-6)
+
+
+def test_where_there_is_no_machine_values_are_not_exact():
+    """The only sample of a class, and samples without which the margin of a NuSVC is 0."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = np.array([1] + [0] * 19)
+    with pytest.warns(UserWarning, match="Without 1 of the training samples the machine is not"):
+        found = influence(SVC(gamma=0.5).fit(X, y), X[:3], X, y)
+    assert not found.exact[0] and found.exact[1:].all()
+    rng = np.random.default_rng(2)
+    X, y = rng.integers(0, 3, (24, 2)).astype(float), rng.integers(0, 2, 24)
+    model = NuSVC(kernel="linear", nu=0.4, tol=1e-9).fit(X, y)
+    with pytest.warns(UserWarning, match="the machine is not determined"):
+        found = influence(model, X[:3], X, y)
+    assert np.abs(model.decision_function(X)).max() == 0 and not found.exact[2]
+    assert np.abs(found.values[:, 2]).max() < 1e-9
+
+
+def test_other_targets_and_weights_than_those_of_fit_are_refused():
+    """The published coefficients are no solution of another problem."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y, weight = (X[:, 0] > 0).astype(int), rng.choice([0.5, 1.0, 2.0], 60)
+    for model in (SVC(gamma=0.5), NuSVC(gamma=0.5, nu=0.3), sklearn.svm.SVC(gamma=0.5), SVR(gamma=0.5, epsilon=0.01)):
+        model.fit(X, y, sample_weight=weight)
+        assert influence(model, X[:2], X, y, weight).exact.all()
+        for wrong in ((1 - y, weight), (np.roll(y, 1), weight), (y, None)):
+            with pytest.raises(InvalidInputError, match="y_train and sample_weight are not what the model"):
+                influence(model, X[:2], X, *wrong)
+    model = OneClassSVM(gamma=0.5, nu=0.3).fit(X, sample_weight=weight)
+    with pytest.raises(InvalidInputError, match="sample_weight are not what the model was fitted to"):
+        influence(model, X[:2], X)
+    for limit in ({"tol": "a"}, {"time_limit": "a"}, {"time_limit": -1.0}):
+        with pytest.raises(InvalidInputError, match=f"{next(iter(limit))}=.* was given: it must be"):
+            influence(model, X[:2], X, None, weight, **limit)

@@ -24,6 +24,7 @@ from mercer import (
     robustness,
 )
 from mercer.explanation.robust.certified_radius import Decision, certified_radii, voted_radii
+from mercer.explanation.robust.counterexample_search import beyond_rounding
 from mercer.explanation.robust.kernel_balls import ball
 
 MOONS, SIDES = make_moons(80, noise=0.2, random_state=0)
@@ -264,3 +265,33 @@ def test_unusable():
         robustness(SVC().fit(MOONS, SIDES), [[np.nan, 0.0]])
     with pytest.raises(ValueError, match="3 features"):
         robustness(SVC().fit(MOONS, SIDES), [[1.0, 0.0, 0.0]])
+
+
+def test_a_far_boundary_of_a_linear_kernel_is_found():
+    """Both bounds are |f|/|w|, although no training point has another label."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), (rng.random(60) < 0.1).astype(int)
+    X[y == 1] += 3
+    model = SVC(kernel="linear", C=1e-4).fit(X, y)
+    assert len(set(model.predict(X))) == 1
+    found = robustness(model, X[:5])
+    distance = np.abs(model.decision_function(X[:5])) / np.linalg.norm(model.coef_)
+    np.testing.assert_allclose(found.upper, distance, rtol=1e-4)
+    np.testing.assert_allclose(found.lower, distance, rtol=1e-4)
+    assert np.all(model.predict(found.counterexamples) != model.predict(X[:5]))
+
+
+def test_huge_numbers_prove_no_infinite_radius():
+    """The distances of rows at 1e200 overflow; there the boundary is far, not infinitely far."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 2))
+    for kernel in ("rbf", "linear"):
+        found = robustness(SVC(kernel=kernel).fit(X, X[:, 0] > 0), X[:2] * 1e200)
+        assert np.isfinite(found.lower).all() and (found.lower <= found.upper).all()
+
+
+def test_points_of_the_pool_are_counterexamples():
+    """A training point of another label is one, too, where rounding hides the nearer ones."""
+    X, pool = np.zeros((2, 1)), np.array([[1.0], [3.0], [2.0]])
+    found = beyond_rounding(X, np.array([[0.5], [2.0]]), lambda Z: (Z[:, 0] >= 2.0).astype(int), pool)
+    np.testing.assert_array_equal(found, [[2.0], [2.0]])

@@ -6,6 +6,8 @@ import signal
 import warnings
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -13,7 +15,7 @@ from sklearn.datasets import make_blobs, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer import SVC, SVR, CallableKernel, OneClassSVM, Spectrum, certify
+from mercer import SVC, SVR, CallableKernel, On, OneClassSVM, Spectrum, certify
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.problems.clock import Clock
 
@@ -121,6 +123,40 @@ def test_random_updates_equal_a_fit(name, weighted):
                     index[place] = i
         if step % 4 == 3:
             assert_equal_fit(model, index, weights[index] if weighted else None, samples, y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_rows", [1, 3, 5])
+def test_replaces_with_balanced_weights(n_rows, weighted):
+    """The certificate holds after every replace, although balanced weights move the box of all samples."""
+    n, rng = 60, np.random.default_rng(0)
+    samples = rng.normal(size=(n + 30 * n_rows, 3))
+    y = (np.sin(2 * samples[:, 0]) + samples[:, 1] * samples[:, 2] > 0).astype(int)
+    weight = rng.choice([0.0, 0.5, 1.0, 3.0], len(y)) if weighted else np.ones(len(y))
+    for seed in range(3):
+        rng, index, spare = np.random.default_rng(seed), np.arange(n), n
+        model = SVC(gamma=0.5, class_weight="balanced", updatable=True)
+        model.fit(samples[:n], y[:n], sample_weight=weight[:n])
+        while spare < len(y):
+            places = rng.choice(n, n_rows, replace=False)
+            index[places] = new = np.arange(spare, spare + n_rows)
+            model.replace(places, samples[new], y[new], sample_weight=weight[new] if weighted else None)
+            spare += n_rows
+            assert certify(model, samples[index], y[index], sample_weight=weight[index]).kkt_violation <= 1.1e-3
+
+
+@pytest.mark.parametrize("cache_size", [0.1, 0.3])
+def test_small_cache_with_several_classes(cache_size):
+    """The certificate holds if the pairs of classes take turns in storing their columns."""
+    n = 200
+    for seed in range(3):
+        samples = np.random.default_rng(seed).normal(size=(n + 30, 3))
+        y = np.digitize(np.sin(2 * samples[:, 0]) + samples[:, 1] * samples[:, 2], [-0.7, 0.0, 0.7])
+        model = SVC(gamma=0.5, cache_size=cache_size, updatable=True).fit(samples[:n], y[:n])
+        for i in range(30):
+            model.remove(0).add(samples[n + i : n + i + 1], y[n + i : n + i + 1])
+            kept = slice(i + 1, n + i + 1)
+            assert certify(model, samples[kept], y[kept]).kkt_violation <= 1.1e-3
 
 
 @pytest.mark.parametrize("name", ["hinge", "tube", "one class"])
@@ -264,6 +300,52 @@ def test_limits_leave_a_usable_model():
         assert_equal_fit(model, [*kept, 150], None, X, Y)
 
 
+def test_published_numbers_are_those_of_the_certificate():
+    """After updates that move no coefficient the intercept is the one that the certificate has, too."""
+    for limit in ({"max_iter": 0}, {"time_limit": 0.0}):
+        model = OneClassSVM(gamma=0.5, nu=0.3, updatable=True).fit(X[:50])
+        with pytest.warns(ConvergenceWarning):
+            model.set_params(**limit).add(X[50:52])
+        assert certify(model, X[:52]).primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+    for seed in range(6):
+        samples = np.random.default_rng(seed).normal(size=(60, 2))
+        y = (samples[:, 0] > 0).astype(int)
+        model = SVC(gamma=0.5, tol=0.1, updatable=True).fit(samples, y)
+        plain = int(np.setdiff1d(np.arange(60), model.support_)[0])
+        model.set_params(fit_intercept=False).remove(plain)
+        assert model.intercept_[0] == 0
+        kept = np.delete(np.arange(60), plain)
+        assert certify(model, samples[kept], y[kept]).primal == pytest.approx(model.certificate_.primal, rel=1e-9)
+
+
+def test_unfinished_pairs_are_completed():
+    """The next update completes pairs of classes that an update without steps has left, even if it touches others."""
+    samples = np.random.default_rng(0).normal(size=(90, 3))
+    y = np.digitize(samples[:, 0] * samples[:, 1], [-0.3, 0.3])
+    model = SVC(C=10.0, gamma=0.5, updatable=True).fit(samples[:80], y[:80])
+    with pytest.warns(ConvergenceWarning):
+        model.set_params(max_iter=0).remove(range(10))
+    new = 80 + int(np.flatnonzero(y[80:] == 0)[0])
+    model.set_params(max_iter=-1).add(samples[[new]], y[[new]])
+    assert model.fit_status_ == 0 and max(proof.kkt_violation for proof in model.certificates_) <= model.tol
+
+
+def test_dust_is_settled():
+    """A coefficient within rounding of 0 is 0: as a free one it would determine the threshold."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        samples, index, spare = rng.normal(size=(80, 3)) + 2, np.arange(40), 40
+        model = OneClassSVM(kernel="linear", nu=0.2, tol=1e-6, updatable=True).fit(samples[:40])
+        while spare < 80:
+            places = rng.choice(len(index), 5, replace=False)
+            index = np.concatenate([np.delete(index, places), np.arange(spare, spare + 5)])
+            spare += 5
+            model.add(samples[index[-5:]]).remove(places)
+            other = OneClassSVM(kernel="linear", nu=0.2, tol=1e-8).fit(samples[index])
+            assert model.intercept_ == pytest.approx(other.intercept_, abs=1e-4)
+            assert np.abs(model.dual_coef_).min() > 1e-12
+
+
 def test_bad_input_leaves_the_model_as_it_was():
     """Errors name what was given and what is allowed."""
     model = SVC(gamma=0.3, updatable=True).fit(X[:50], Y[:50])
@@ -353,3 +435,40 @@ def test_interrupts_leave_a_usable_model():
         assert certify(model, kept, labels).primal == pytest.approx(model.certificate_.primal, rel=1e-6)
     PressingKernel.armed = False
     assert model.remove(0).certificate_.kkt_violation <= model.tol
+
+
+def test_frames_and_columns(tmp_path):
+    """Samples may be rows of a polars frame or a column of pandas, and such models can be saved."""
+    frame = pl.DataFrame({"t": WORDS, "p": np.arange(120.0) / 120})
+    kernel = On("t", Spectrum(2)) + On("p", mercer.Gaussian(0.5))
+    for samples, k in ((frame, kernel), (pd.Series(WORDS, dtype=object), Spectrum(2))):
+        model = SVC(kernel=k, tol=TOL, updatable=True).fit(samples[:60], WORD_LABELS[:60])
+        model.remove([0, 1]).add(samples[60:63], WORD_LABELS[60:63]).replace(0, samples[63:64], WORD_LABELS[63:64])
+        index = [63, *range(3, 63)]
+        kept = samples.iloc[index] if hasattr(samples, "iloc") else samples[index]
+        fitted = SVC(kernel=k, tol=TOL).fit(kept, WORD_LABELS[index])
+        assert model.certificate_.dual == pytest.approx(fitted.certificate_.dual, rel=1e-3)
+        if k is not kernel:
+            assert isinstance(model.support_vectors_, list)
+            mercer.save(model, tmp_path / "model.mercer")
+            assert mercer.load(tmp_path / "model.mercer").remove(0).shape_fit_[0] == 60
+
+
+def test_changed_parameters_are_validated():
+    """An update refuses parameters that fit would refuse, and leaves the model as it was."""
+    models = (
+        (SVC(updatable=True), {"loss": "xx"}),
+        (SVC(updatable=True), {"tol": "a"}),
+        (mercer.KernelRidge(kernel="rbf", updatable=True), {"solver": "xx"}),
+        (mercer.GaussianProcessRegressor(optimizer=None, updatable=True), {"alpha": "a"}),
+    )
+    for model, wrong in models:
+        model.fit(X[:50], Y[:50]).remove(0)
+        before = {name: getattr(model, name) for name in wrong}
+        with pytest.raises(ValueError, match=f"The '{next(iter(wrong))}' parameter of"):
+            model.set_params(**wrong).remove(0)
+        model.set_params(**before).remove(0)
+    with pytest.raises(InvalidInputError, match="must be a whole number or a list"):
+        model.remove([[1], [2, 3]])
+    with pytest.raises(InvalidInputError, match="one number for each new sample"):
+        SVC(updatable=True).fit(X, Y).add(X[:1], Y[:1], sample_weight=["a"])

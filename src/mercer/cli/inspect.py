@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,26 @@ def _importance(model: Any, arguments: argparse.Namespace) -> dict[str, float]:
     """Return the mean size of exact Shapley values of each feature over some rows of a data file, largest first."""
     from mercer.display.canvas import machine_of
     from mercer.exceptions import InvalidInputError
+    from mercer.kernels.domains import noun_of
     from mercer.report.importance import shapley_values
     from mercer.report.names import names_of
     from mercer.workflow.preparation import prepared, table_reader
 
     reader = table_reader(model)
     samples = reading.read_new(arguments, reader=reader, need_target=False, na_target="keep")
-    found = shapley_values(machine_of(model), prepared(model, samples.X))
+    machine = machine_of(model)
+    kernel = getattr(machine, "_kernel", None)
+    if kernel is not None and kernel.domain not in ("vectors", "matrix", "records", "any"):
+        raise InvalidInputError(
+            f"{arguments.model} compares {noun_of(kernel.domain)}, which have no columns to explain. Leave out --data, "
+            "or use mercer.contributions in Python, which has the share of each part of an object."
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X .*valid feature names|X has feature names")
+        try:
+            found = shapley_values(machine, _as_trained(machine, prepared(model, samples.X)))
+        except (ValueError, KeyError) as error:  # for example, the columns differ from the training data
+            raise InvalidInputError(" ".join(str(error).split())) from None
     if found is None:
         raise InvalidInputError(
             f"{arguments.model} has no exact Shapley values that can be computed in seconds: they need a kernel on at "
@@ -71,6 +85,13 @@ def _importance(model: Any, arguments: argparse.Namespace) -> dict[str, float]:
     names = names if len(names) == len(found.feature_names) else list(found.feature_names)
     size = found.importance.reshape(len(names), -1).mean(axis=1)
     return {names[j]: float(size[j]) for j in (-size).argsort(kind="stable")}
+
+
+def _as_trained(machine: Any, X: Any) -> Any:
+    """Rows of a file as an array for a machine that was fitted to arrays, which know no names of columns."""
+    if hasattr(X, "to_numpy") and not hasattr(machine, "feature_names_in_"):
+        X = X.to_numpy()
+    return X.toarray() if hasattr(X, "toarray") and not getattr(machine, "_sparse", True) else X
 
 
 def _own_parameters(machine: Any) -> dict[str, Any]:

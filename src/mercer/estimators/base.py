@@ -45,7 +45,7 @@ from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data
 from mercer.kernels import CallableKernel, Kernel, Linear
-from mercer.kernels.features import Matrix, Vector, take_samples
+from mercer.kernels.features import Matrix, Vector, take_samples, without_index
 from mercer.kernels.user_defined import depends_on_sets
 from mercer.linear.linear_solution import LinearSolution
 from mercer.linear.multiclass.crammer_singer import JointSolution
@@ -564,7 +564,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         """Set the support vectors. ``_n_support`` and ``rkhs_norm_`` must be set before."""
         self.support_ = support.astype(np.int32)
         pairwise = is_pairwise(data.kernel)
-        vectors = np.empty((0, 0)) if pairwise else take_samples(data.samples, support)
+        vectors = np.empty((0, 0)) if pairwise else without_index(take_samples(data.samples, support))
         self.support_vectors_ = in_configured_interface(vectors) if self._sparse else vectors
         self._support = SupportVectors(
             data.kernel, self.support_vectors_, self.support_, class_ends(self._n_support), data.n, self.rkhs_norm_

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_clusterer
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.estimators.fitted_models import unwrap
@@ -91,6 +91,11 @@ def explained_model(model: Any) -> ExplainedModel:
         raise InvalidInputError(
             f"{type(machine).__name__} predicts labels only, and explain needs decision values: give a classifier with "
             "decision_function."
+        )
+    if is_clusterer(machine):
+        raise InvalidInputError(
+            f"{type(machine).__name__} is a clusterer: the numbers of its clusters are no function to explain. Explain "
+            "a classifier that is fitted to its labels, such as SVC().fit(X, clusters.labels_)."
         )
     _check_kernel(machine)
     try:

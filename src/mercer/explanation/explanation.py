@@ -77,7 +77,10 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> Explanation:
         """The explanation of some rows: a number, a slice, or an array of numbers or booleans."""
-        if isinstance(rows, int | np.integer):
+        rows = np.arange(len(self))[rows]
+        if np.ndim(rows) != 1:
+            if np.ndim(rows) > 1:
+                raise InvalidInputError("Rows are chosen by a number, a slice, or one array of numbers or booleans.")
             rows = [rows]
         parts = {name: getattr(self, name)[rows] for name in ("values", "data", "error", "outputs")}
         same = ("base", "feature_names", "exact", "method", "output_names", "n_background")
@@ -86,7 +89,9 @@ class Explanation:
     def __repr__(self) -> str:
         n, d = self.values.shape[:2]
         several = f" × {len(self.output_names)} functions" if self.values.ndim == 3 else ""
-        how = f"exact by {self.method}" if self.exact else f"by {self.method}, standard error ≤ {self.error.max():.2g}"
+        how = f"exact by {self.method}"
+        if not self.exact:
+            how = f"by {self.method}, standard error ≤ {self.error.max(initial=0.0):.2g}"
         return (
             f"Explanation({_count(n, 'row')} × {_count(d, 'feature')}{several}, {how}, "
             f"{_count(self.n_background, 'background row')})"
@@ -94,6 +99,8 @@ class Explanation:
 
     def __str__(self) -> str:
         """The features by importance."""
+        if len(self) == 0:
+            return repr(self)
         mean = self.importance.reshape(len(self.feature_names), -1).mean(axis=1)
         order = np.argsort(-mean, kind="stable")
         width = max(len(self.feature_names[j]) for j in order[:SHOWN])

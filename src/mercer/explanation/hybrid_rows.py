@@ -76,6 +76,11 @@ def choose_background(background: Any, X: Any, kept: Matrix | None) -> Any:
 
     ``kept`` are the rows that the model keeps, in the space of X; None if it keeps none.
     """
+    if (background is None or isinstance(background, str)) and not (kept is not None and len(kept)) and X.shape[0] == 1:
+        raise InvalidInputError(
+            "This model keeps no rows in the space of X, and X has a single row, which would be its own background: "
+            "all values would be 0. Pass background rows, such as 100 rows of the training data, or several rows as X."
+        )
     if background is None:
         return _evenly(kept if kept is not None and len(kept) > 0 else X)
     if isinstance(background, str):

@@ -56,7 +56,8 @@ def explain(
         The rows with which features are replaced, a sample of the data, such as 100 rows of the training data. None
         takes at most 100 of the rows that the model keeps (support vectors; all training rows for ridge regression and
         Gaussian processes), evenly spaced, and if it keeps none in the space of X (linear machines, pipelines with
-        other steps than scalers), at most 100 rows of X. "mean" is one row, the mean of all these rows.
+        other steps than scalers), at most 100 rows of X, if it has more than one. "mean" is one row, the mean of all
+        these rows.
     n_samples : int, default=25
         Pairs of permutations for each row and background row, at least 2, if the values are sampled.
     random_state : int, RandomState, Generator or None, default=None

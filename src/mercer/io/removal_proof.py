@@ -1,36 +1,27 @@
 """Prove that a model does not depend on removed training samples, and that it holds none of them.
 
 The certificate is computed anew from the remaining samples and the published coefficients: its gap bounds how far the
-model is from the one that was never trained on the removed samples. Their values are searched for in the arrays of the
-model and in the bytes of its model file and its pickle.
+model is from the one that was never trained on the removed samples. Their values are searched for in the attributes of
+the model, in the bytes of its model file and its pickle, and in the models that these are loaded to.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer.estimators.certification.certify_model import certify
 from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
-from mercer.io.model_file.save_load import save
-from mercer.kernels.features import count_samples
+from mercer.io.model_file.save_load import load, save
+from mercer.io.sample_search import Search, as_numbers, is_matrix, items_of, object_key, vector_keys
+from mercer.kernels.features import count_samples, take_samples
 from mercer.problems.solution import Certificate
-
-# bytes are searched for if they have at least this many different values: the bytes of zeros occur everywhere
-DIFFERENT_BYTES = 6
-DTYPES = (np.float64, np.float32)
-# how deep attributes are followed
-DEPTH = 12
 
 
 @dataclass(frozen=True)
@@ -45,10 +36,12 @@ class RemovalProof:
     residual : float
         For a Gaussian process: the largest residual of its linear system. Else 0.
     n_samples, n_removed : the numbers of remaining and of removed samples.
-    also_kept : positions among the removed samples that equal a remaining sample. They are not searched for.
+    also_kept : positions among the removed samples that equal a remaining sample, in the lower of both precisions.
+        They are not searched for.
     in_model : names of attributes that hold a removed sample.
-    in_file : names of members of the model file that hold one; None if the model cannot be saved.
-    in_pickle : whether the pickle holds one; None if the model cannot be pickled.
+    in_file : names of members of the model file that hold one, or of attributes of the model that is loaded from it;
+        None if the model cannot be saved, so that there is no file.
+    in_pickle : whether the pickle, or the model that is loaded from it, holds one; None if there is no pickle.
 
     Examples
     --------
@@ -86,10 +79,17 @@ class RemovalProof:
             lines.append(f"The model without them: it is {self.certificate}.")
         else:
             lines.append(f"The model without them: the largest residual of its system is {self.residual:.1e}.")
+        if len(self.also_kept) == self.n_removed:
+            lines.append("Nothing was searched for: each of them equals a remaining sample.")
+            return "\n".join(lines)
         if found:
             lines.append(f"REMOVED SAMPLES WERE FOUND in {', '.join(found)}.")
         else:
             lines.append(f"None of them was found in {' or '.join(searched)}.")
+        if self.in_file is None:
+            lines.append("Its model file was not searched: the model cannot be saved.")
+        if self.in_pickle is None:
+            lines.append("Its pickle was not searched: the model cannot be pickled.")
         if self.also_kept:
             lines.append(f"{len(self.also_kept)} of them equal remaining samples and were not searched for.")
         return "\n".join(lines)
@@ -127,7 +127,7 @@ def proof_of_removal(model: Any, removed: Any) -> RemovalProof:
     (True, True)
     """
     machine, rows, _ = unwrap(model, removed)
-    updates = vars(machine).get("_updates")
+    updates = getattr(machine, "_updates", None)
     if updates is None:
         raise InvalidInputError(
             f"This {type(machine).__name__} does not keep its training samples, so its problem without the removed "
@@ -136,10 +136,15 @@ def proof_of_removal(model: Any, removed: Any) -> RemovalProof:
     kept = getattr(updates, "samples", None)
     if kept is None:
         kept = machine._updated_samples()
-    as_given = [_sample_keys(removed), _sample_keys(rows)]
-    also_kept = tuple(i for i, key in enumerate(as_given[1]) if key in set(_sample_keys(kept)))
-    searched = {key for keys in as_given for i, key in enumerate(keys) if i not in also_kept}
-    patterns = [pattern for key in searched for pattern in _patterns(key)]
+    rows = updates.samples_of(machine, rows)
+    n_removed = count_samples(rows)
+    also_kept = _also_kept(machine, rows, kept)
+    gone = np.setdiff1d(np.arange(n_removed), also_kept)
+    search = Search()
+    if len(gone):
+        _search_for(search, take_samples(rows, gone))
+        if machine is not model:  # samples before the other steps of a pipeline
+            _search_for(search, take_samples(removed, gone))
     certificate = None
     if not hasattr(machine, "X_train_"):
         y = machine.classes_[updates.targets.astype(np.intp)] if hasattr(machine, "classes_") else updates.targets
@@ -148,71 +153,42 @@ def proof_of_removal(model: Any, removed: Any) -> RemovalProof:
         certificate,
         float(getattr(machine, "residual_", 0.0)),
         updates.n,
-        count_samples(removed),
+        n_removed,
         also_kept,
-        tuple(dict.fromkeys(name for name, value in _values(model, "", set(), 0) if searched & set(value))),
-        _in_file(model, patterns),
-        _in_pickle(model, patterns),
+        tuple(search.in_value(model)),
+        _in_file(model, search),
+        _in_pickle(model, search),
     )
 
 
-def _sample_keys(samples: Any) -> list[Any]:
-    """One hashable value for each sample: the numbers of a vector, the column and number of each entry if sparse."""
-    if sp.issparse(samples):
-        rows = sp.csr_array(samples)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        ends = rows.indptr
-        return [
-            ("sparse", rows.indices[a:b].astype(np.int64).tobytes(), rows.data[a:b].astype(np.float64).tobytes())
-            for a, b in pairwise(ends)
-        ]
-    if hasattr(samples, "to_numpy"):
-        samples = samples.to_numpy()
-    if isinstance(samples, np.ndarray | list | tuple) and len(samples) and np.ndim(samples[0]) == 1:
-        try:
-            return [("dense", row.tobytes()) for row in np.asarray(samples, dtype=np.float64)]
-        except (TypeError, ValueError):
-            pass
-    return [("object", repr(samples[i])) for i in range(count_samples(samples))]
-
-
-def _patterns(key: Any) -> Iterator[bytes]:
-    """The bytes that a file with this sample would hold."""
-    if key[0] == "object":
-        text = json.dumps(str(key[1]).strip("'\""))[1:-1]
-        found = [text.encode(), str(key[1]).strip("'\"").encode()]
+def _also_kept(machine: Any, rows: Any, kept: Any) -> tuple[int, ...]:
+    """The positions of rows that equal a remaining sample, in the lower of their precisions."""
+    machine._kernel.prepare(rows, np.float64)  # raises for samples that the kernel does not compare
+    if is_matrix(rows) and is_matrix(kept):
+        dtype = np.float32 if np.float32 in (rows.dtype, kept.dtype) else np.float64
+        keys, known = vector_keys(rows, dtype), set(vector_keys(kept, dtype))
     else:
-        numbers = np.frombuffer(key[-1], dtype=np.float64)
-        with np.errstate(over="ignore"):
-            found = [numbers.astype(dtype).tobytes() for dtype in DTYPES]
-    for pattern in found:
-        if len(set(pattern)) >= DIFFERENT_BYTES:
-            yield pattern
+        keys, known = [object_key(sample) for sample in items_of(rows)], set(map(object_key, items_of(kept)))
+    return tuple(i for i, key in enumerate(keys) if key in known)
 
 
-def _values(value: Any, name: str, seen: set[int], depth: int) -> Iterator[tuple[str, list[Any]]]:
-    """(name, keys of its samples) of all arrays and lists of samples that a model holds."""
-    if depth > DEPTH or id(value) in seen or value is None or isinstance(value, str | bytes | int | float | type):
+def _search_for(search: Search, samples: Any) -> None:
+    """Add samples of any kind."""
+    if is_matrix(samples):
+        search.add_vectors(samples)
         return
-    seen.add(id(value))
-    if sp.issparse(value) or (isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiub"):
-        yield name, _sample_keys(value)
-        return
-    if isinstance(value, list | tuple) and len(value) and isinstance(value[0], str | set | frozenset | dict):
-        yield name, _sample_keys(value)
-    parts: dict[str, Any] = {}
-    if isinstance(value, dict):
-        parts = {str(key): part for key, part in value.items()}
-    elif isinstance(value, list | tuple):
-        parts = {str(i): part for i, part in enumerate(value)}
-    elif hasattr(value, "__dict__"):
-        parts = dict(vars(value))
-    for key, part in parts.items():
-        yield from _values(part, f"{name}.{key}".lstrip("."), seen, depth + 1)
+    if hasattr(samples, "to_numpy"):
+        numbers = as_numbers(samples.to_numpy())
+        if numbers is not None and numbers.ndim == 2:
+            search.add_vectors(numbers)
+    items = items_of(samples)
+    numbers = as_numbers(items)
+    if numbers is not None and numbers.ndim == 2:
+        search.add_vectors(numbers)
+    search.add_objects(items)
 
 
-def _in_file(model: Any, patterns: list[bytes]) -> tuple[str, ...] | None:
+def _in_file(model: Any, search: Search) -> tuple[str, ...] | None:
     file = io.BytesIO()
     try:
         save(model, file)
@@ -220,12 +196,14 @@ def _in_file(model: Any, patterns: list[bytes]) -> tuple[str, ...] | None:
         return None
     with zipfile.ZipFile(file) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    return tuple(name for name, data in members.items() if any(pattern in data for pattern in patterns))
+    found = [name for name, data in members.items() if search.in_bytes(data)]
+    file.seek(0)
+    return tuple(found or search.in_value(load(file)))
 
 
-def _in_pickle(model: Any, patterns: list[bytes]) -> bool | None:
+def _in_pickle(model: Any, search: Search) -> bool | None:
     try:
         data = pickle.dumps(model)
+        return search.in_bytes(data) or bool(search.in_value(pickle.loads(data)))
     except (pickle.PicklingError, AttributeError, TypeError):
         return None
-    return any(pattern in data for pattern in patterns)

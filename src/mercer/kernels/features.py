@@ -290,6 +290,11 @@ def take_samples(samples: Any, index: Vector) -> Any:
     return samples[index]
 
 
+def without_index(samples: Any) -> Any:
+    """A column of a data frame as a list; all other samples unchanged. Files hold lists, not columns."""
+    return list(samples) if hasattr(samples, "to_list") and not hasattr(samples, "columns") else samples
+
+
 def stack_samples(first: Any, second: Any) -> Any:
     """The samples of both, in order: arrays, sparse matrices, data frames or sequences."""
     if sp.issparse(first):

@@ -253,8 +253,9 @@ def shapley_values(machine: Any, X: Any) -> Explanation | None:
     count = SHAPLEY_ROWS if hasattr(machine, "coef_") else int(min(SHAPLEY_ROWS, FACTORS // cost))
     if count < FEWEST_EXPLAINED:
         return None
-    rows, background = X[order[:count]], X[order[-BACKGROUND:]]
-    return explain(machine, rows, background)
+    # a single row would be its own background
+    background = None if n == 1 else safe_indexing(X, order[-BACKGROUND:])
+    return explain(machine, safe_indexing(X, order[:count]), background)
 
 
 def _by_class(gradients: Matrix, n_classes: int) -> Matrix:

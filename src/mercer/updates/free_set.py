@@ -33,21 +33,30 @@ class FreeSet:
         self.failures = 0
 
     def members(self, rows: Vector | None) -> Vector:
-        """The variable of each member, in an array with room for more; -1 if its sample has left."""
+        """The variable of each member, in an array with room for more; -1 if its sample is not in the problem."""
         found = np.empty(len(self.R), np.intp)
-        count = len(self.samples)
-        found[:count] = self.samples if rows is None else np.searchsorted(rows, self.samples)
+        variables = self.samples
         if rows is not None:
-            found[:count][self.samples < 0] = -1
+            variables = np.minimum(np.searchsorted(rows, self.samples), len(rows) - 1)
+            variables = np.where(rows[variables] == self.samples, variables, -1)
+        found[: len(variables)] = variables
         return found
+
+    def has_columns(self, stored: KernelColumns) -> bool:
+        """Whether the columns of all samples that have not left are stored, as steps need them."""
+        return bool(stored.has(self.samples[self.samples >= 0]).all())
 
     def keep(self, members: Vector, rows: Vector | None) -> None:
         """Set the samples to those of these variables."""
         self.samples = members if rows is None else np.where(members < 0, -1, rows[members])
 
     def forget(self) -> None:
-        """Forget the inverse, which is spoilt."""
+        """Forget the inverse: the set is empty."""
         self.samples = np.empty(0, np.intp)
+
+    def fail(self) -> None:
+        """Forget the inverse, which rounding has spoilt."""
+        self.forget()
         self.failures += 1
 
     def reserve(self, count: int) -> None:

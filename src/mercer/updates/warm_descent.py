@@ -40,6 +40,8 @@ LEAST_VIOLATION = 0.25
 PROGRESS, MOST_IDLE = 0.9, 5
 # sums may differ by so much, relative to Σ|β|
 SUM_ROUNDING = 1e-13
+# a variable this near to a bound, relative to its box, is at the bound: as a free one it would determine the threshold
+BOUND_ROUNDING = 1e-13
 
 
 class Problem(NamedTuple):
@@ -107,6 +109,20 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
     return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
 
 
+def settle_at_bounds(qp: BoxQP, beta: Vector) -> bool:
+    """Set variables that are within rounding of a bound, or of their kink at 0, to it; whether any was. Edits β."""
+    width = qp.upper - qp.lower
+    near = np.where(np.isfinite(width), BOUND_ROUNDING * width, 0.0)
+    kink: Vector = np.where(qp.l1 > 0, 0.0, qp.lower)
+    settled = False
+    for bound in (qp.lower, qp.upper, kink):
+        close = (np.abs(beta - bound) <= near) & (beta != bound)
+        if close.any():
+            beta[close] = bound[close]
+            settled = True
+    return settled
+
+
 def follow(
     problem: Problem, columns: Columns, options: Options, clock: Clock, free: FreeSet, rounds: int = ROUNDS
 ) -> Ended:
@@ -117,6 +133,8 @@ def follow(
     stored, joins, steps = columns.stored, np.empty(len(beta), np.intp), 0
     groups, totals, total = np.empty((1, 5)), np.empty(7), float(qp.sums[0]) if qp.n_groups else 0.0
     limit = options.max_iter if options.max_iter >= 0 else MOST_STEPS
+    if not free.has_columns(stored):  # another problem took their place
+        free.forget()
     for _ in range(rounds):
         place = stored.place if rows is None else stored.place[rows]
         members, count = free.members(rows), len(free.samples)
@@ -129,6 +147,8 @@ def follow(
         steps += taken
         seen = survey_of(groups, totals, qp.sums)
         if code == loops.SPOILT:
+            free.fail()
+        elif seen.outside > 0:  # the solver that goes on from here changes many variables
             free.forget()
         else:
             free.keep(members[:count], rows)
@@ -156,7 +176,7 @@ def admit(problem: Problem, free: FreeSet, joins: Vector, columns: Columns) -> b
         return True
     variables = together if rows is None else np.searchsorted(rows, together)
     if not free.invert(qp, variables, together, columns.stored):
-        free.forget()
+        free.fail()
         return False
     return True
 

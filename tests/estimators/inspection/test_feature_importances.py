@@ -8,16 +8,21 @@ from tests.naming import named
 
 from mercer import (
     SVC,
+    SVCCV,
     SVR,
+    SVRCV,
     CallableKernel,
     Gaussian,
     GaussianProcessClassifier,
     GaussianProcessRegressor,
     KernelLogisticRegression,
+    KernelLogisticRegressionCV,
     KernelRidge,
     LinearSVC,
     NuSVC,
+    NuSVCCV,
     OneClassSVM,
+    OneClassSVMCV,
     PegasosClassifier,
     SparseGaussianProcessRegressor,
     Spectrum,
@@ -124,6 +129,15 @@ def test_it_is_computed_once_and_anew_after_fit():
     assert not np.allclose(before, before[::-1])
 
 
+@pytest.mark.parametrize("search", [SVCCV, NuSVCCV, SVRCV, OneClassSVMCV, KernelLogisticRegressionCV])
+def test_searches_have_those_of_their_best_machine(search):
+    """A search has the importances of the machine that it has fitted to all samples."""
+    X, y = samples()
+    model = search(gammas=[0.1, 1.0], cv=2).fit(X, y)
+    np.testing.assert_array_equal(model.feature_importances_, model.best_estimator_.feature_importances_)
+    assert "feature_importances_" not in dir(model)
+
+
 def test_notebooks_do_not_compute_it():
     """scikit-learn's diagram reads all attributes that dir() names."""
     X, y = samples()
@@ -145,7 +159,7 @@ def test_other_machines_have_none():
     X, y = samples()
     assert not hasattr(SVC(kernel="precomputed").fit(X @ X.T, y), "feature_importances_")
     linear = PegasosClassifier(random_state=0).fit(X, y)
-    with pytest.raises(AttributeError, match=r"the model keeps a single vector\. Use coef_"):
+    with pytest.raises(AttributeError, match=r"a single vector\. Use coef_ of a linear kernel, or mercer\.explain"):
         linear.feature_importances_  # noqa: B018
     own = SVC(kernel=CallableKernel(lambda A, B: A @ B.T)).fit(X, y)
     with pytest.raises(AttributeError, match="feature_importances_ needs"):

@@ -6,7 +6,7 @@ from sklearn import config_context
 from sklearn.pipeline import make_pipeline
 from tests.naming import named
 
-from mercer import SVC, SVCCV, KernelRidge, LinearSVC, OneClassSVM
+from mercer import SVC, SVCCV, GaussianProcessClassifier, KernelRidge, LinearSVC, OneClassSVM
 from mercer.estimators.inspection.notebook_line import notebook_line
 
 CLASS = "mercer-notebook-line"
@@ -19,7 +19,16 @@ def data():
 
 
 @pytest.mark.parametrize(
-    "model", [SVC(), LinearSVC(), KernelRidge(kernel="rbf"), OneClassSVM(), SVCCV(Cs=2, gammas=2)], ids=named
+    "model",
+    [
+        SVC(),
+        LinearSVC(),
+        KernelRidge(kernel="rbf"),
+        OneClassSVM(),
+        SVCCV(Cs=2, gammas=2),
+        GaussianProcessClassifier(optimizer=None),
+    ],
+    ids=named,
 )
 def test_a_fitted_model_has_the_line(model, data):
     """It has the certificate, and the support vectors and the plan if there are any."""

@@ -18,7 +18,7 @@ from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, check_finite, product
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
-from mercer.losses.base import BoxQP, Loss
+from mercer.losses.base import BoxQP, Loss, Published
 from mercer.problems.clock import Clock
 from mercer.problems.dual import survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
@@ -37,6 +37,7 @@ from mercer.updates.warm_descent import (
     descend,
     follow,
     restore_sums,
+    settle_at_bounds,
 )
 from mercer.validation import check_weighted_classes, class_weights, find_classes, real_targets
 
@@ -44,6 +45,8 @@ from mercer.validation import check_weighted_classes, class_weights, find_classe
 MOST_AT_ONCE = 200
 # the parameters on which the options of a solver depend
 OPTIONS = attrgetter("tol", "max_iter", "time_limit", "cache_size", "shrinking", "n_jobs", "precision", "solver")
+# an intercept that differs by less, absolutely or relatively, is the same
+SAME_INTERCEPT = 1e-9
 # most rounds of a problem that can be solved over its features instead
 FEW_ROUNDS = 3
 
@@ -131,9 +134,13 @@ class MachineUpdates:
 
     # ---- the change ------------------------------------------------------------------------------------------
 
+    def samples_of(self, model: Any, X: Any) -> Any:
+        """Samples as the model keeps them, validated."""
+        return model._as_trained(model._validate(X, None, reset=False)[0])
+
     def change_of(self, model: Any, removed: Vector, X: Any, y: Any, sample_weight: Any) -> Change:
         """Validate new samples. Targets of a classifier are labels."""
-        X = model._as_trained(model._validate(X, None, reset=False)[0])
+        X = self.samples_of(model, X)
         n = num_samples(X)
         return Change(removed, X, new_targets(model, y, n), new_weights(sample_weight, n, X))
 
@@ -414,7 +421,8 @@ class Run:
                 found.append(None)
                 continue
             known = self.known.get((i, j))
-            if known is not None and touched is not None and i not in touched and j not in touched:
+            is_done = known is not None and known.status is Status.CONVERGED
+            if is_done and touched is not None and i not in touched and j not in touched:
                 found.append(known)
                 continue
             rows = (members[i] | members[j]).nonzero()[0]
@@ -461,21 +469,28 @@ class Run:
             part = self.data if rows is None else self.data.take(rows)
             beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
-            b = ended.seen.thresholds
-            # without free variables b is the middle of an interval, whose ends may have moved
-            self.is_settled = ended.steps == 0 and not self.carried and (not len(b) or ended.seen.n_free[0] > 0)
+            settled = settle_at_bounds(qp, beta)
+            seen = survey(qp, beta, F) if settled else ended.seen
+            b = seen.thresholds
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
-            primal = loss.primal(ended.seen.squared_norm, y, F, weight, b, qp.sums)
+            moved = ended.steps > 0 or self.carried or settled
+            self.is_settled = not moved and self._has_published(p, loss.publish(beta, b))
+            primal = loss.primal(seen.squared_norm, y, F, weight, b, qp.sums)
             largest = float(np.abs(beta).max())
-            proof = conclude(ended.seen, primal, b, qp.sums, largest, self.data.psd, loss.name)
+            proof = conclude(seen, primal, b, qp.sums, largest, self.data.psd, loss.name)
             point = TracePoint(self.clock.seconds, ended.steps, proof.kkt_violation, proof.dual, len(beta))
             solution = Solution(beta, F, b, ended.status, ended.steps, self.clock.seconds, proof, [point])
         if beta.base is not state.beta:  # else they were edited in place
             at: Any = slice(None) if rows is None else rows
             state.beta[p, at], state.F[p, at] = beta, F
         return solution
+
+    def _has_published(self, p: int, found: Published) -> bool:
+        """Whether the published intercept of problem p is the one that was found."""
+        known = self.model._intercept_
+        return p < len(known) and bool(abs(known[p] - found.intercept) <= SAME_INTERCEPT * max(1.0, abs(known[p])))
 
     def _product(self, part: Data, qp: BoxQP, beta: Vector) -> Vector:
         """F = Kβ in float64; for a linear kernel X(X'β)."""

@@ -50,11 +50,15 @@ class SystemUpdates:
         """The number of training samples."""
         return len(self.weight)
 
+    def samples_of(self, model: Any, X: Any) -> Any:
+        """Samples as the model keeps them, validated."""
+        return validate_samples(model, X, None, reset=False, domain=model._domain_of_updates())[0]
+
     def change_of(self, model: Any, removed: Vector, X: Any, y: Any, sample_weight: Any) -> Change:
         """Validate new samples and their targets."""
         if y is None:
             raise InvalidInputError(f"{type(model).__name__} requires y to be passed, but the target y is None.")
-        X, _ = validate_samples(model, X, None, reset=False, domain=model._domain_of_updates())
+        X = self.samples_of(model, X)
         n, Y = num_samples(X), target_matrix(y)
         if len(Y) != n:
             raise InvalidInputError(f"X has {n} samples, but y has {len(Y)}: give one target for each sample.")

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._sklearn_compat import num_samples
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
-from mercer.kernels.features import Vector, stack_samples, take_samples
+from mercer.kernels.features import Vector, stack_samples, take_samples, without_index
 from mercer.sources.row_source import RowSource
 from mercer.updates.kernel_columns import without
 from mercer.validation import is_pairwise, validate_weights
@@ -44,10 +44,11 @@ class Change(NamedTuple):
         return 0 if self.samples is None else num_samples(self.samples)
 
     def of_numbers(self, samples: Vector) -> Vector:
-        """The new numbers of samples; -1 of those that leave."""
+        """The new numbers of samples; -1 of those that leave, and of those that have left before (-1)."""
         if len(self.removed) == 0:
             return samples
         leaves = samples == self.removed[0] if len(self.removed) == 1 else np.isin(samples, self.removed)
+        leaves |= samples < 0
         found = samples - np.searchsorted(self.removed, samples)
         if self.order is not None:
             found = np.argsort(self.order)[found]
@@ -180,7 +181,18 @@ class UpdatesMixin:
                 f"The training samples of this {name} have changed since: another model shares them, or an update was "
                 "cut off by an exception. Fit it again; to update copies of a model, copy it with copy.deepcopy."
             )
+        self._validate_changed(updates)
         return updates
+
+    def _validate_changed(self, updates: Any) -> None:
+        """Validate the parameters if one has changed since the last update: each time would take too long."""
+        model: Any = self
+        known = vars(updates).get("validated")
+        names = model._get_param_names() if known is None else known
+        now = {name: getattr(model, name) for name in names}
+        if known is None or any(now[name] is not known[name] for name in names):
+            model._validate_params()
+            updates.validated = now
 
     def _keep_updates(self, updates: Any) -> None:
         self._updates = updates
@@ -215,14 +227,21 @@ class MachineUpdatesMixin(UpdatesMixin):
         """Keep a copy of the training samples, their targets and weights."""
         from mercer.estimators.exact_updates.machine_updates import MachineUpdates
 
-        samples = X.copy() if hasattr(X, "copy") else list(X)
+        X = without_index(X)
+        copy = getattr(X, "copy", None) or getattr(X, "clone", None)  # polars has clone
+        samples = list(X) if copy is None else copy()
         self._keep_updates(MachineUpdates(samples, targets.copy(), weight.copy(), psd))
 
 
 def new_weights(sample_weight: Any, n: int, X: Any) -> Vector:
     """The weights of new samples; unlike those of a fit, all may be 0."""
     if sample_weight is not None:
-        given = np.asarray(sample_weight, dtype=np.float64)
+        try:
+            given = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInputError(
+                f"sample_weight={sample_weight!r:.60} was given: it must have one number for each new sample."
+            ) from None
         if given.shape == (n,) and np.all(given <= 0):
             return np.zeros(n)
     return validate_weights(sample_weight, n, X)
@@ -232,7 +251,10 @@ def positions(index: Any, n: int) -> Vector:
     """The positions, counted from 0, of n samples that ``index`` names."""
     if type(index) is int and 0 <= index < n:  # the general case would take a tenth of an update
         return np.array([index])
-    found = np.asarray(index)
+    try:
+        found = np.asarray(index)
+    except ValueError:  # lists of different lengths
+        found = np.empty(0)
     if found.dtype.kind not in "iu" or found.ndim > 1 or found.size == 0:
         raise InvalidInputError(
             f"index={index!r:.60} was given, but it must be a whole number or a list of at least one."

@@ -8,10 +8,12 @@ order of |wⱼ|.
 
 from __future__ import annotations
 
+import operator
 import threading
 from abc import abstractmethod
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
@@ -57,16 +59,18 @@ class ImportancesMixin:
         except NotFittedError:
             raise AttributeError("feature_importances_ is available after fit") from None
         expansions = self._expansions()
+        kernels, digest = [kernel for kernel, _, _ in expansions], joblib.hash([part[1:] for part in expansions])
         known = self.__dict__.get("_importances_of")
-        if known is None or not _are_same(known[0], expansions):
+        if known is None or known[1] != digest or not all(map(operator.is_, known[0], kernels)):
             try:
                 total = sum(_importances(kernel, points, np.atleast_2d(coef)) for kernel, points, coef in expansions)
             except MercerError as error:
                 raise AttributeError(f"feature_importances_ needs derivatives of the kernel. {error}") from None
             values = np.asarray(total)
             values = values / values.sum() if values.sum() > 0 else np.zeros(len(values))
-            known = self._importances_of = expansions, values
-        return known[1].copy()
+            # a digest, not the points: an update may remove them from the model
+            known = self._importances_of = kernels, digest, values
+        return known[2].copy()
 
     def _expansions(self) -> list[Expansion]:
         """The functions by their kernels; one expansion unless each function has a kernel of its own."""
@@ -84,13 +88,6 @@ class ImportancesMixin:
             _listing.active = False
 
 
-def _are_same(known: list[Expansion], now: list[Expansion]) -> bool:
-    """Whether no fit has changed the functions. Coefficients alone do not tell: all of them may be at their bound."""
-    return len(known) == len(now) and all(
-        a[0] is b[0] and a[1] is b[1] and np.array_equal(a[2], b[2]) for a, b in zip(known, now, strict=True)
-    )
-
-
 def _importances(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
     """Mean |∂f/∂xⱼ| · std(xⱼ) of all features, added over the functions."""
     if kernel.domain != "vectors":
@@ -105,7 +102,8 @@ def _importances(kernel: Kernel, points: Any, coef: Matrix) -> Vector:
     n, d = X.shape
     if n == 1:
         raise AttributeError(
-            "feature_importances_ needs the spread of the features, but the model keeps a single vector. Use coef_."
+            "feature_importances_ needs the spread of the features, but the model keeps a single vector. Use coef_ of "
+            "a linear kernel, or mercer.explain."
         )
     total, step = np.zeros(d), max(1, VALUES // max(n, d, 1))
     for start in range(0, n, step):

@@ -27,6 +27,7 @@ from mercer.estimators.gaussian_process import (
     warn_unfinished,
 )
 from mercer.estimators.inspection.feature_importances import Expansion, ImportancesMixin
+from mercer.estimators.inspection.notebook_line import NotebookLineMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.processes.binary_process import BinaryProcess, binary_problems, certificate_of
 from mercer.exceptions import InvalidInputError
@@ -55,7 +56,13 @@ LEAST_PROBABILITY = 1e-15
 METHODS = {"laplace": Laplace, "ep": ExpectationPropagation}
 
 
-class GaussianProcessClassifier(KernelParameters, ImportancesMixin, ClassifierMixin, KnownParameters):  # type: ignore[misc]
+class GaussianProcessClassifier(
+    NotebookLineMixin,
+    KernelParameters,
+    ImportancesMixin,
+    ClassifierMixin,  # type: ignore[misc]
+    KnownParameters,
+):
     """Gaussian process classification: p(y = 1 | x) = E σ(f(x)) over the posterior of a latent function f.
 
     The latent function has the Gaussian prior with covariance k(x, z), and its sign is the class. Its posterior is not

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,8 @@ class Influence:
         The names of the functions: one, or one for each pair of classes "a / b" (positive values are votes for a) or
         for each target.
     exact : ndarray of shape (n_training,)
-        Whether the values of each training sample are exact; False where a limit ended the refits.
+        Whether the values of each training sample are exact; False where a limit ended the refits, and where there is
+        no machine without the sample: it is the only one of its class, or the margin of a NuSVC is 0.
     n_closed, n_refits : int
         The number of solutions without a sample that the closed form gave, and that were solved anew.
     rows, training, targets : the samples that were given, for pictures; ``targets`` may be None.
@@ -145,8 +146,9 @@ def influence(
     other sample's state (zero, free, bound), the new solution follows from the inverse of the free support vectors;
     else the problem is solved, starting from there. Ridge regressions and Gaussian processes have a closed form for all
     samples. The sums that ν requires depend on all samples, so that each sample changes a NuSVC, a NuSVR and a
-    OneClassSVM. Parameters that depend on the data, such as ``gamma="scale"``, a process's learnt kernel or its
-    ``normalize_y``, keep the values of the fit. Time and memory for the values are those of rows × training samples.
+    OneClassSVM. Parameters that depend on the data, such as ``gamma="scale"``, ``class_weight="balanced"``, a
+    process's learnt kernel or its ``normalize_y``, keep the values of the fit. Time and memory for the values are those
+    of rows × training samples.
 
     Parameters
     ----------
@@ -183,7 +185,7 @@ def influence(
     >>> indices.shape
     (2, 3)
     """
-    _check_limits(tol, max_refits)
+    _check_limits(tol, max_refits, time_limit)
     machine, inner, _ = unwrap(model, X)
     kind = kind_among(machine, "influence", SUPPORTED, SUPPORTED)
     check_is_fitted(machine)
@@ -227,9 +229,11 @@ def _left_out(kind: Kind, machine: Any, X: Any, training: tuple[Any, Any, Any], 
     return left_out_machine(machine, X, X_train, y, sample_weight, limits)
 
 
-def _check_limits(tol: float, max_refits: int | None) -> None:
-    if not 0 < tol < np.inf:
+def _check_limits(tol: float, max_refits: int | None, time_limit: float | None) -> None:
+    if not isinstance(tol, Real) or not 0 < tol < np.inf:
         raise InvalidInputError(f"tol={tol!r} was given: it must be a positive number.")
+    if time_limit is not None and (not isinstance(time_limit, Real) or not time_limit >= 0):
+        raise InvalidInputError(f"time_limit={time_limit!r} was given: it must be None or a number of seconds.")
     if max_refits is not None and (not isinstance(max_refits, Integral) or max_refits < 0):
         raise InvalidInputError(f"max_refits={max_refits!r} was given: it must be None or a whole number from 0 on.")
 

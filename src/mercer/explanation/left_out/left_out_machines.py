@@ -37,6 +37,9 @@ MEMORY = 0.25
 NUMBERS = 1 << 22
 # how far coefficients may be outside of their box or from their sum, relative to the largest
 FEASIBLE = 1e-12
+# coefficients this far outside of their box, relative to the largest, or a violation of this many times tol, show that
+# targets or weights are not those of the fit
+WRONG_BOX, WRONG_VIOLATION = 1e-4, 100.0
 
 
 class LeftOut(NamedTuple):
@@ -70,10 +73,27 @@ def _check_training(model: Any, samples: Any) -> None:
         )
 
 
+def _check_targets(model: Any, fitted: list[FittedProblem]) -> None:
+    """Raise if the published coefficients are no solution of the problems with these targets and weights."""
+    if getattr(model, "fit_status_", 0) != 0:  # a fit that was cut short is no solution of any
+        return
+    for p in fitted:
+        found = survey(p.problem.qp, p.beta, p.F)
+        # coefficients may be outside of their box by rounding
+        rounding = WRONG_BOX * float(np.abs(p.beta).max(initial=0.0)) * max(1.0, np.sqrt(len(p.beta)))
+        if found.infeasibility > rounding or found.violation > WRONG_VIOLATION * model.tol:
+            raise InvalidInputError(
+                "X_train, y_train and sample_weight are not what the model was fitted to: with them its coefficients "
+                f"violate the optimality conditions by {found.violation:.3g} and their bounds by "
+                f"{found.infeasibility:.3g}. Pass the training data, targets and weights of the fit, in the same order."
+            )
+
+
 def left_out_machine(model: Any, X: Any, X_train: Any, y: Any, sample_weight: Any, limits: Limits) -> LeftOut:
     """The changes of all decision functions at X, one for each pair of classes where there are several."""
     fitted = fitted_problems(model, X_train, y, sample_weight)
     _check_training(model, fitted[0].machine.data.samples)
+    _check_targets(model, fitted)
     options = Options(tol=limits.tol, time_limit=limits.time_limit, n_threads=fitted[0].machine.n_threads)
     at = _Rows(model, X, fitted[0].machine.data, X_train)
     n_classes = len(model.classes_) if hasattr(model, "classes_") else 0
@@ -91,6 +111,15 @@ def left_out_machine(model: Any, X: Any, X_train: Any, y: Any, sample_weight: An
     n_refits, wanted = sum(c.n_refits for c in found), sum(c.n_wanted for c in found)
     if not exact.all():
         _warn_incomplete(clock, limits, n_refits, wanted)
+    for changed in found:
+        exact[changed.problem.rows[changed.index[changed.undefined]]] = False
+    undefined = len(np.unique(np.concatenate([c.problem.rows[c.index[c.undefined]] for c in found])))
+    if undefined:
+        warn_user(
+            f"Without {undefined} of the training samples the machine is not determined: a class has no other "
+            "sample, or the margin of a NuSVC is 0. Their values are estimates, and exact is False.",
+            UserWarning,
+        )
     stalled = sum(len(c.problem.stalled) for c in found)
     if stalled:
         warn_user(
@@ -149,6 +178,8 @@ class _Changes:
         self.known = np.union1d(problem.support, self.index)
         self.K = at.block(problem.rows)
         self.values, self.exact = np.zeros((at.n, len(self.index))), np.zeros(len(self.index), np.bool_)
+        # without these samples the machine is not determined
+        self.undefined = np.isin(self.index, _only_of_class(problem))
         self.n_refits = 0
         step = max(1, NUMBERS // max(1, len(problem.rows)))
         for start in range(0, len(self.index), step):
@@ -170,7 +201,12 @@ class _Changes:
         for k in np.flatnonzero(~undefined).tolist():
             beta = p.beta.copy()
             beta[self.known] += change[:, k]
-            found = survey(p.left(int(index[k])).qp, beta, np.ascontiguousarray(F[:, k]))
+            qp = p.left(int(index[k])).qp
+            beta = settled_at_bounds(qp, beta)
+            found = survey(qp, beta, np.ascontiguousarray(F[:, k]))
+            if p.problem.intercept and found.n_free[0] == 0:
+                # b is the middle of an interval, as a fit chooses it
+                self.values[:, columns[k]] += float(found.thresholds.sum()) - p.b - shift[k]
             rounding = FEASIBLE * max(1.0, float(np.abs(beta).max(initial=0.0)))
             self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= rounding
 
@@ -181,6 +217,15 @@ class _Changes:
         if p.clock.over() is not None:
             return
         self.values[:, column], self.exact[column] = self.K @ (beta - p.beta) + (b - p.b), True
+
+
+def _only_of_class(problem: LeftOutProblem) -> Vector:
+    """The samples that are the only ones of their class with a weight."""
+    if not problem.labels:
+        return np.empty(0, np.intp)
+    used = np.flatnonzero(problem.problem.weight > 0)
+    sides = [used[problem.problem.y[used] * side > 0] for side in (1, -1)]
+    return np.concatenate([side for side in sides if len(side) == 1] or [np.empty(0, np.intp)])
 
 
 class _NuChanges(_Changes):
@@ -205,6 +250,7 @@ class _NuChanges(_Changes):
             rounding = FEASIBLE * max(1.0, float(np.abs(own).max(initial=0.0)))
             self.exact[columns[k]] = found.violation <= p.options.tol and found.infeasibility <= rounding
             self.values[:, columns[k]] = self._change(p.publish(left, own, own_F))
+            self.undefined[columns[k]] |= p.has_no_margin(left, own, own_F)
 
     def refit(self, column: int) -> None:
         p, i = self.problem, int(self.index[column])
@@ -215,6 +261,7 @@ class _NuChanges(_Changes):
         if p.clock.over() is not None:
             return
         self.values[:, column], self.exact[column] = self._change(p.publish(left, beta, F)), True
+        self.undefined[column] |= p.has_no_margin(left, beta, F)
 
     def _change(self, found: Published) -> Vector:
         before = self.problem.published

@@ -16,7 +16,9 @@ from scipy import linalg
 
 from mercer.estimators.certification.kernel_machines import FittedProblem
 from mercer.kernels.features import Matrix, Vector
+from mercer.losses import NuHinge
 from mercer.losses.base import Published
+from mercer.losses.classification import nu_scale
 from mercer.problems.clock import Clock
 from mercer.problems.dual import DualProblem, survey
 from mercer.problems.face import polish
@@ -29,6 +31,9 @@ from mercer.selection.left_out_problem import (
     settled_at_bounds,
 )
 
+# a margin below this share of the largest function with these coefficients is 0 up to rounding
+NO_MARGIN = 1e-9
+
 
 class LeftOutNuProblem(LeftOutProblem):
     """A ν-machine's problem over its variables: one for each sample (ν-SVC), or two (ν-SVR)."""
@@ -40,7 +45,16 @@ class LeftOutNuProblem(LeftOutProblem):
     def publish(self, problem: DualProblem, beta: Vector, F: Vector) -> Published:
         """Coefficients of samples and the intercept, as the machine publishes them."""
         thresholds = survey(problem.qp, beta, F).thresholds
+        if self.has_no_margin(problem, beta, F):
+            thresholds = np.full(2, thresholds.mean())
         return problem.loss.publish(problem.qp.at_samples(beta, len(self.rows)), thresholds)
+
+    def has_no_margin(self, problem: DualProblem, beta: Vector, F: Vector) -> bool:
+        """Whether the margin of a ν-SVC is 0 up to rounding, so that its scale is not determined."""
+        if not isinstance(problem.loss, NuHinge):
+            return False
+        size = float(np.abs(beta).sum()) * float(np.abs(self.diagonal).max(initial=0.0))
+        return nu_scale(survey(problem.qp, beta, F).thresholds)[0] <= max(NO_MARGIN * size, np.finfo(float).tiny)
 
     def _to_optimum_of_face(self) -> None:
         qp = self.problem.qp

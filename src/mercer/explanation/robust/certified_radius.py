@@ -74,13 +74,16 @@ def _radii(f: Decision, X: Matrix) -> Vector:
         return np.full(len(X), np.inf if f.intercept != 0 else 0.0)
     bound = _Bound(f, X)
     low, high = np.zeros(len(X)), bound.first_guess()
-    # an upper end at which the proof fails; a proof beyond all doublings holds everywhere
+    # an upper end at which the proof fails
     for _ in range(DOUBLINGS):
         proved = bound.positive(high)
         if not proved.any():
             break
         low, high = np.where(proved, high, low), np.where(proved, 2.0 * high, high)
-    everywhere = bound.positive(high)
+    # a proof for a ball that contains all points by far; distances of rows at 1e200 overflow, and prove nothing
+    with np.errstate(over="ignore"):
+        reach = np.linalg.norm(X, axis=1) + np.linalg.norm(f.points, axis=1).max()
+    everywhere = bound.positive(high) & (high >= 2.0 * reach)
     for _ in range(BISECTIONS):
         middle = 0.5 * (low + high)
         proved = bound.positive(middle)

@@ -23,6 +23,8 @@ Gradients = Callable[[Matrix, Vector, Vector], Matrix]
 STARTS = 3
 # tangent planes, and halvings of a segment on the way and at the end
 TANGENTS, HALVINGS, LAST_HALVINGS = 15, 20, 35
+# most steps along a slope, each four times as long as the one before
+FURTHEST = 40
 # a found point is moved by these shares of its distance if rounding leaves its label in doubt
 FURTHER = (0.0, 1e-9, 1e-7, 1e-5, 1e-3)
 # how far beyond the tangent plane a ray is followed, relative to its distance
@@ -62,12 +64,21 @@ def _along_slopes(
     lengths = np.linalg.norm(slopes, axis=1)
     found = np.linalg.norm(best[rows] - x, axis=1)
     reach = np.divide(np.where(np.isnan(found), 1.0, found), lengths, out=np.zeros(len(rows)), where=lengths > 0)
-    for factor in (1.0, 4.0):
-        _improve(X, best, rows, x + (factor * reach)[:, None] * slopes, labels, own, HALVINGS)
+    for factor in 4.0 ** np.arange(FURTHEST):
+        with np.errstate(over="ignore"):
+            ends = x + (factor * reach)[:, None] * slopes
+        # beyond the second step only for rows without a point: the boundary of a linear function may be far
+        tried = np.isfinite(ends).all(axis=1) & ((factor <= 4.0) | np.isnan(best[rows, 0])) & (reach > 0)
+        if not tried.any():
+            break
+        _improve(X, best, rows[tried], ends[tried], labels, own, HALVINGS)
 
 
-def beyond_rounding(X: Matrix, found: Matrix, labels: Labels) -> Matrix:
-    """The found points, moved away from x by as little as makes ``labels`` see another label; NaN if it never does."""
+def beyond_rounding(X: Matrix, found: Matrix, labels: Labels, pool: Matrix) -> Matrix:
+    """The found points, moved away from x by as little as makes ``labels`` see another label.
+
+    Else the nearest point of the pool with another label; NaN if there is none.
+    """
     own, best = labels(X), np.full(found.shape, np.nan)
     for part in FURTHER:
         rows = np.flatnonzero(np.isnan(best[:, 0]) & ~np.isnan(found[:, 0]))
@@ -76,6 +87,13 @@ def beyond_rounding(X: Matrix, found: Matrix, labels: Labels) -> Matrix:
         Z = X[rows] + (1.0 + part) * (found[rows] - X[rows])
         differs = labels(Z) != own[rows]
         best[rows[differs]] = Z[differs]
+    rows = np.flatnonzero(np.isnan(best[:, 0]))
+    if len(rows):
+        distances = cdist(X[rows], pool)
+        distances[own[rows, None] == labels(pool)] = np.inf
+        nearest = distances.argmin(axis=1)
+        known = np.isfinite(distances[np.arange(len(rows)), nearest])
+        best[rows[known]] = pool[nearest[known]]
     return best
 
 

@@ -105,16 +105,17 @@ def robustness(model: Any, X: Any) -> Robustness:
         )
     rows, _ = validate_samples(machine, inner, None, reset=False)
     rows, points = _dense(rows), _dense(found.points)
-    view = _Machine(machine, found, points)
-    radii = np.column_stack([certified_radii(f, rows) for f in view.functions])
-    own = view.labels(rows)
-    lower = radii[:, 0] if len(view.functions) == 1 else view.voted(rows, radii, own)
-    pool = np.unique(np.vstack([points, rows]), axis=0)
-    others = beyond_rounding(
-        rows, nearest_other(rows, view.labels, view.gradients, pool, view.n_labels), view.predicted
-    )
-    upper = np.where(np.isnan(others[:, 0]), np.inf, np.linalg.norm(np.nan_to_num(others) - rows, axis=1))
-    there = view.predicted(np.where(np.isnan(others), rows, others))
+    with np.errstate(over="ignore", invalid="ignore"):  # of rows at 1e200
+        view = _Machine(machine, found, points)
+        radii = np.column_stack([certified_radii(f, rows) for f in view.functions])
+        own = view.labels(rows)
+        lower = radii[:, 0] if len(view.functions) == 1 else view.voted(rows, radii, own)
+        pool = np.unique(np.vstack([points, rows]), axis=0)
+        others = beyond_rounding(
+            rows, nearest_other(rows, view.labels, view.gradients, pool, view.n_labels), view.predicted, pool
+        )
+        upper = np.where(np.isnan(others[:, 0]), np.inf, np.linalg.norm(np.nan_to_num(others) - rows, axis=1))
+        there = view.predicted(np.where(np.isnan(others), rows, others))
     return Robustness(np.minimum(lower, upper), upper, others, view.predicted(rows), there)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
+from mercer.estimators.inspection.feature_importances import Expansion, ImportancesMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Precomputed
@@ -40,7 +41,7 @@ NAMED_PARAMETERS = ("gamma", "degree", "coef0")
 COARSE, ROUNDS = 4, 3
 
 
-class KernelSearchCV(KernelParameters, SearchCV):
+class KernelSearchCV(KernelParameters, ImportancesMixin, SearchCV):
     """Base of searches over kernel machines: lists the kernels and runs the engine that tries them."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -57,6 +58,10 @@ class KernelSearchCV(KernelParameters, SearchCV):
 
     kernel: Any
     _intercept: bool = True
+
+    def _expansion(self) -> Expansion:
+        found: Expansion = self.best_estimator_._expansion()
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
