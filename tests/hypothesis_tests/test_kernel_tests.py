@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 from tests.naming import named
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import mercer
 from mercer import Gaussian, Graph, InvalidInputError, Normalized, Spectrum, WeisfeilerLehman
@@ -293,6 +294,25 @@ def test_result():
     with pytest.raises(AttributeError):
         result.p_value = 0.0
     matplotlib.pyplot.close("all")
+
+
+def test_one_blas_thread():
+    """BLAS has one thread in a test: many products of small matrices are faster so."""
+    seen = []
+
+    def watched(A, B):
+        seen.extend(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        return A @ B.T
+
+    for call in (
+        lambda: mmd_test(X, Y, watched, n_permutations=10),
+        lambda: hsic_test(X, X, watched, watched, n_permutations=10),
+        lambda: conditional_independence_test(X, X, X, watched),
+    ):
+        seen.clear()
+        with threadpool_limits(2):
+            call()
+        assert set(seen) == {1}
 
 
 def test_ties_and_constants():
