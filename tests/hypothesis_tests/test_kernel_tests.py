@@ -145,6 +145,9 @@ class TestStatistics:
         assert median_gamma(X) == pytest.approx(0.5 / np.median(distances**2))
         assert median_gamma(sp.csr_array(X)) == pytest.approx(median_gamma(X))
         assert median_gamma(np.ones((5, 2))) == 1.0
+        for offset in (1e3, 1e8):
+            assert median_gamma(X + offset) == pytest.approx(median_gamma(X), rel=1e-6)
+            assert median_gamma(np.full((5, 2), offset / 3)) == 1.0
         assert median_gamma(np.r_[np.zeros(20), 3.0].reshape(-1, 1)) == pytest.approx(0.5 / (9.0 * 20 / 210))
 
 

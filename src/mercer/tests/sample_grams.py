@@ -84,6 +84,7 @@ def median_gamma(samples: Any) -> float:
     n = num_samples(samples)
     some = take_samples(samples, np.unique(np.linspace(0, n - 1, min(n, MEDIAN_SAMPLES)).astype(np.intp)))
     rows = some.toarray() if sp.issparse(some) else np.asarray(some)
+    rows = rows - rows.mean(axis=0)  # far from the origin the distances would be lost to rounding
     squares = np.square(rows).sum(axis=1)
     distance = np.maximum(squares[:, None] + squares - 2.0 * rows @ rows.T, 0.0)[np.triu_indices(len(rows), 1)]
     middle = float(np.median(distance)) if len(distance) else 0.0
