@@ -134,9 +134,9 @@ def find_mode(covariance: Covariance, K: Matrix, y: Vector, start: Vector, max_i
         g, root = slopes(f, y)
         r = g - a
         violation = float(np.abs(r).max())
-        if violation <= TOL or (before <= NEAR and violation > 0.5 * before):
-            if is_mode(K, a, f, y):
-                return Mode(a, f, step, True)
+        slow = before <= NEAR and violation > 0.5 * before
+        if (violation <= TOL or slow) and is_mode(K, a, f, y):
+            return Mode(a, f, step, True)
         before = violation
         right = root * times(K, r)
         x = None if direct else conjugate_gradients(K, root, right, min(0.1, violation) * violation, n // COST)

@@ -158,11 +158,11 @@ def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
 
 def _per_threshold(model: OrdinalSVC, X: Any, classes: list[Any]) -> list[Hyperplane]:
     """f = b_j between the classes above each threshold and those below: the same w, another bias."""
-    f, norm = model.latent(X), float(model.rkhs_norm_[0])
-    return [
-        Hyperplane(*_sides(classes[j + 1 :], classes[: j + 1]), norm, -float(b), f - b)
-        for j, b in enumerate(model.thresholds_)
-    ]
+    f, norm, found = model.latent(X), float(model.rkhs_norm_[0]), []
+    for j, b in enumerate(model.thresholds_):
+        above, below = _sides(classes[j + 1 :], classes[: j + 1])
+        found.append(Hyperplane(above, below, norm, -float(b), f - b))
+    return found
 
 
 def _per_word(model: OutputCodeSVC, X: Any, classes: list[Any]) -> list[Hyperplane]:
@@ -170,8 +170,10 @@ def _per_word(model: OutputCodeSVC, X: Any, classes: list[Any]) -> list[Hyperpla
     values, found = model.word_values(X), []
     for m, word in enumerate(model.code_.T):
         above, below = ([label for label, sign in zip(classes, word, strict=True) if sign * s > 0] for s in (1, -1))
-        sides = (above[0], None) if len(above) == 1 < len(below) == len(classes) - 1 else _sides(above, below)
-        found.append(Hyperplane(*sides, float(model.rkhs_norm_[m]), float(model.intercept_[m]), values[:, m]))
+        one_against_rest = len(above) == 1 < len(below) == len(classes) - 1
+        positive, negative = (above[0], None) if one_against_rest else _sides(above, below)
+        norm, bias = float(model.rkhs_norm_[m]), float(model.intercept_[m])
+        found.append(Hyperplane(positive, negative, norm, bias, values[:, m]))
     return found
 
 

@@ -231,9 +231,9 @@ class SparseGaussianProcessRegressor(KernelParameters, ImportancesMixin, Regress
 
         if not kernel.positive_semidefinite:
             warn_user(
-                f"{public(kernel, self.kernel)!r} is not positive semidefinite for all samples, so it is no covariance: "
-                "evidence_bounds_ need not bound the evidence, and the variances may be wrong. Choose another kernel, or "
-                "see mercer.check_mercer.",
+                f"{public(kernel, self.kernel)!r} is not positive semidefinite for all samples, so it is no "
+                "covariance: evidence_bounds_ need not bound the evidence, and the variances may be wrong. Choose "
+                "another kernel, or see mercer.check_mercer.",
                 NotPositiveSemidefiniteWarning,
             )
 
