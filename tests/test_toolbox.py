@@ -12,9 +12,9 @@ SCRIPT = Path(__file__).parents[1] / "benchmarks" / "toolbox.py"
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["explanations", "influence", "probability", "ranking", "unsupervised", "updates"])
 def test_quick(part):
-    """Each part that needs no data sets ends without an error and prints a table."""
+    """Each part that needs no data sets ends without an error."""
     found = subprocess.run(
         [sys.executable, SCRIPT, "--quick", "--parts", part], capture_output=True, text=True, encoding="utf-8"
     )
     assert found.returncode == 0, found.stderr
-    assert "\n| " in found.stdout.partition(f"## {part}")[2]
+    assert f"\n({part}: " in found.stdout
