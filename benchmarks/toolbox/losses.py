@@ -16,11 +16,17 @@ from pathlib import Path
 import clarabel
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_digits
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge as SklearnRidge
+from sklearn.linear_model import RidgeClassifier
 from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier, OutputCodeClassifier
 from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import label_binarize
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC as SklearnSVC
 
@@ -230,6 +236,58 @@ def partly_labelled():
         row("digits, 30 labels", label, seconds, f"{right:.4f}")
 
 
+def shipped(load):
+    """Standardised samples of one of scikit-learn's data sets, half of them to train."""
+    X, y = load(return_X_y=True)
+    scale = X.std(axis=0)
+    scale[scale == 0] = 1.0
+    parts = train_test_split((X - X.mean(axis=0)) / scale, y, test_size=0.5, random_state=0, stratify=y)
+    return [parts[0], parts[2], parts[1], parts[3]]
+
+
+def least_squares():
+    """LSSVC beside scikit-learn's ridge regressions of the labels: with a kernel, and on Nyström features."""
+    for load in (load_breast_cancer, load_digits):
+        X, y, X_test, y_test = shipped(load)
+        name, gamma = f"{load.__name__.removeprefix('load_')} {len(y):,}", 0.2 / X.shape[1]
+        targets, classes = label_binarize(y, classes=np.unique(y), neg_label=-1), np.unique(y)
+        features = Nystroem(gamma=gamma, n_components=len(y), random_state=0)
+        spent, ours = measured(lambda X=X, y=y, gamma=gamma: mercer.LSSVC(10.0, gamma=gamma, n_jobs=1).fit(X, y))
+        row(name, "LSSVC", spent, f"{ours.score(X_test, y_test):.4f}")
+        ridge = SklearnRidge(alpha=0.1, kernel="rbf", gamma=gamma)
+        spent, theirs = measured(lambda X=X, ridge=ridge, targets=targets: ridge.fit(X, targets))
+        values = theirs.predict(X_test)
+        codes = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
+        row(name, "scikit-learn's KernelRidge on ±1, no intercept", spent, f"{np.mean(classes[codes] == y_test):.4f}")
+        model = make_pipeline(features, RidgeClassifier(alpha=0.1))
+        spent, theirs = measured(lambda X=X, y=y, model=model: model.fit(X, y))
+        row(name, "RidgeClassifier on Nyström features, all rows", spent, f"{theirs.score(X_test, y_test):.4f}")
+
+
+def rejection(cost=0.1):
+    """The mean cost of decisions if no answer costs 0.1, beside a threshold on calibrated probabilities."""
+    for load in (load_breast_cancer, load_digits):
+        X, y, X_test, y_test = shipped(load)
+        name, gamma = f"{load.__name__.removeprefix('load_')} {len(y):,}", 0.2 / X.shape[1]
+        calibrated = CalibratedClassifierCV(SklearnSVC(C=1.0, gamma=gamma), ensemble=False)
+        for label, inner in (
+            ("SVCCV", mercer.SVCCV(Cs=[1.0], gammas=[gamma], n_jobs=1)),
+            ("KernelLogisticRegression", mercer.KernelLogisticRegression(C=10.0, gamma=gamma, n_jobs=1)),
+        ):
+            model = mercer.RejectOption(inner, reject_cost=cost)
+            spent, model = measured(lambda X=X, y=y, model=model: model.fit(X, y), 1)
+            answered = 1.0 - model.rejects(X_test).mean()
+            paid = model.mean_cost(X_test, y_test)
+            row(name, f"RejectOption({label})", spent, f"cost {paid:.4f}, answered {answered:.1%}")
+        spent, model = measured(lambda X=X, y=y, model=calibrated: model.fit(X, y), 1)
+        T = model.predict_proba(X_test)
+        rejected = T.max(axis=1) < 1.0 - cost
+        for label, left in (("a threshold by hand", rejected), ("never rejects", np.zeros(len(T), bool))):
+            paid = np.where(left, cost, model.classes_[T.argmax(axis=1)] != y_test).mean()
+            remark = f"cost {paid:.4f}, answered {1.0 - left.mean():.1%}"
+            row(name, f"CalibratedClassifierCV(SVC), {label}", spent, remark)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
@@ -244,6 +302,8 @@ def main():
     quantiles(X[:1000], y[:1000].astype(np.float64), X_test, y_test.astype(np.float64))
     for most in (300, 1000, 2000):
         crossing(X[:most], y[:most].astype(np.float64), 1.0)
+    least_squares()
+    rejection()
     partly_labelled()
 
 

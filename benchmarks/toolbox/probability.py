@@ -98,9 +98,8 @@ def inducing(n: int, repeats: int) -> list[list[str]]:
         repeats,
     )
     bounds, exact = models["mercer"].evidence_bounds_, models["exact process"].log_marginal_likelihood_value_
-    remark = (
-        f"{len(models['mercer'].coef_)} points; evidence in [{bounds.lower:.2f}, {bounds.upper:.2f}], exact {exact:.2f}"
-    )
+    points = len(models["mercer"].dual_coef_)
+    remark = f"{points} points; evidence in [{bounds.lower:.2f}, {bounds.upper:.2f}], exact {exact:.2f}"
     return rows_of(f"inducing points, n = {n:,}", times, remark)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -490,6 +490,8 @@ def thread_count(n_jobs: int | None) -> int:
 
         backend, _ = get_active_backend()
         return 1 if backend.nesting_level else cores
+    if not isinstance(n_jobs, Integral):
+        raise InvalidInputError(f"n_jobs={n_jobs!r} is no number of threads: give a whole number, or None.")
     if n_jobs == 0:
         raise InvalidInputError("n_jobs=0 has no meaning: give a number of threads, -1 for all cores, or None.")
     return max(1, cores + 1 + n_jobs) if n_jobs < 0 else int(n_jobs)

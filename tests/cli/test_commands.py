@@ -147,6 +147,23 @@ def test_predict_names_columns_that_the_model_has_not_seen(tmp_path, capsys):
     assert "unseen at fit time: - target. If that is the target, add --target." in shown and "Traceback" not in shown
 
 
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (mercer.KernelPCA(2), "A KernelPCA does not predict. In Python, mercer.load returns it: its transform"),
+        (mercer.SpectralClustering(3, random_state=0), "A SpectralClustering does not predict new samples."),
+    ],
+)
+def test_models_that_do_not_predict(model, message, tmp_path, capsys):
+    """A model without predictions is refused in a sentence."""
+    frame = load_iris(as_frame=True).data
+    mercer.save(model.fit(frame), tmp_path / "model.mercer")
+    frame.to_csv(tmp_path / "flowers.csv", index=False)
+    assert main(["predict", str(tmp_path / "model.mercer"), str(tmp_path / "flowers.csv")]) != 0
+    shown = capsys.readouterr().err
+    assert message in shown and "Traceback" not in shown
+
+
 def test_probabilities_and_sets(folder, capsys):
     arguments = ["predict", str(folder / "iris.mercer"), str(folder / "iris.csv"), "--probabilities", "--sets", "0.1"]
     assert main([*arguments, "--json", "--decision"]) == 0

@@ -59,6 +59,17 @@ def test_dense_and_factor():
         assert max(dense.residuals.max(), factor.residuals.max()) < 1e-10 * dense.values[0]
 
 
+@pytest.mark.parametrize("n", [60, 120, 290])
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_equal_eigenvalues(n, count):
+    """Eigenvalues that coincide are all found: of the identity, centred or not, and of its negative."""
+    for A in (np.eye(n), np.eye(n) - 1.0 / n, 1.0 / n - np.eye(n), np.zeros((n, n))):
+        found = dense_eigenpairs(A.copy(), count)
+        np.testing.assert_allclose(found.values, np.linalg.eigvalsh(A)[::-1][:count], atol=1e-12)
+        np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(count), atol=1e-12)
+        assert found.residuals.max() < 1e-12
+
+
 def test_orthonormal_drops_dependent_columns():
     """The part that is new is orthonormal, and what depends on the basis is left out."""
     Q = np.linalg.qr(np.random.default_rng(0).normal(size=(30, 4)))[0]

@@ -6,9 +6,10 @@ import pytest
 import scipy.sparse as sp
 from scipy import stats
 from tests.naming import named
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import mercer
-from mercer import Gaussian, Graph, InvalidInputError, Normalized, Spectrum, WeisfeilerLehman
+from mercer import Gaussian, Graph, InvalidInputError, Normalized, NotSymmetricError, Spectrum, WeisfeilerLehman
 from mercer.tests import NullDistribution, conditional_independence_test, hsic_test, mmd_test
 from mercer.tests.independence import matched, products
 from mercer.tests.regression_on_z import (
@@ -144,6 +145,9 @@ class TestStatistics:
         assert median_gamma(X) == pytest.approx(0.5 / np.median(distances**2))
         assert median_gamma(sp.csr_array(X)) == pytest.approx(median_gamma(X))
         assert median_gamma(np.ones((5, 2))) == 1.0
+        for offset in (1e3, 1e8):
+            assert median_gamma(X + offset) == pytest.approx(median_gamma(X), rel=1e-6)
+            assert median_gamma(np.full((5, 2), offset / 3)) == 1.0
         assert median_gamma(np.r_[np.zeros(20), 3.0].reshape(-1, 1)) == pytest.approx(0.5 / (9.0 * 20 / 210))
 
 
@@ -295,6 +299,32 @@ def test_result():
     matplotlib.pyplot.close("all")
 
 
+def test_one_blas_thread():
+    """BLAS has one thread in a test: many products of small matrices are faster so."""
+    seen = []
+
+    def watched(A, B):
+        seen.extend(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        return A @ B.T
+
+    for call in (
+        lambda: mmd_test(X, Y, watched, n_permutations=10),
+        lambda: hsic_test(X, X, watched, watched, n_permutations=10),
+        lambda: conditional_independence_test(X, X, X, watched),
+    ):
+        seen.clear()
+        with threadpool_limits(2):
+            call()
+        assert set(seen) == {1}
+
+
+def test_short_forms():
+    """A null distribution prints its kind and size, not its values."""
+    assert repr(mmd_test(X, Y, n_permutations=2000).null) == "NullDistribution('permutation', 2,000 values)"
+    found = repr(NullDistribution.gamma(2.0, 2.0))
+    assert found == "NullDistribution('gamma', shape=2, scale=1, shift=0)"
+
+
 def test_ties_and_constants():
     """A statistic that cannot vary has p = 1: constant samples are independent of everything."""
     for null in ("gamma", "permutation"):
@@ -311,6 +341,10 @@ def test_public():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (
+            lambda: mmd_test(X, Y, n_jobs="a"),
+            "n_jobs='a' is no number of threads: give a whole number, or None.",
+        ),
         (lambda: mmd_test(X, Y[:1]), "Y has 1 samples, but the test needs at least 2."),
         (lambda: mmd_test(X, Y[:, :1]), "X has 2 features, but Y has 1: both need the same features."),
         (lambda: mmd_test(X, Y, null="exact"), "null='exact' is not known: give 'permutation' or 'gamma'."),
@@ -341,6 +375,8 @@ def test_more_bad_input():
         mmd_test(X, np.where(Y > 1, np.nan, Y))
     with pytest.raises(InvalidInputError, match="kernel='precomputed' cannot be used"):
         mmd_test(X, Y, "precomputed")
+    with pytest.raises(NotSymmetricError, match="A kernel must not depend on the order of its arguments"):
+        mmd_test(X, Y, lambda A, B: A[:, :1] + 2.0 * B[:, 0])
     with pytest.raises(InvalidInputError, match="is a class, not a kernel"):
         mmd_test(X, Y, Gaussian)
     with pytest.raises((InvalidInputError, ValueError)):

@@ -142,6 +142,35 @@ def test_bad_input(parameters, message):
         RejectOption(**{"estimator": KernelLogisticRegression(), **parameters}).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("classes", "label"),
+    [
+        ([False, True, True], None),
+        (["a", "b", "c"], -1),
+        (["a", "b", "c"], None),
+        ([0.0, 1.0, 2.0], None),
+        ([0, 1, 2], "none"),
+    ],
+)
+def test_score(classes, label):
+    """The score is the share of right answers, whatever the types of classes and of the label of rejected samples."""
+    names = np.array(classes)[y]
+    model = RejectOption(KernelLogisticRegression(), reject_cost=0.1, reject_label=label).fit(X, names)
+    rejected, plain = model.rejects(X), model.estimator_.predict(X)
+    assert 0 < rejected.sum() < len(y)
+    assert model.score(X, names) == np.mean((plain == names) & ~rejected)
+    weight = np.arange(len(y))
+    assert model.score(X, names, weight) == pytest.approx(weight @ ((plain == names) & ~rejected) / weight.sum())
+
+
+def test_other_lengths():
+    """As many labels as samples are needed, and the error says so."""
+    model = RejectOption(KernelLogisticRegression(), reject_cost=0.1).fit(X, y)
+    for question in (model.score, model.mean_cost, model.risk_coverage):
+        with pytest.raises(ValueError, match="Found input variables with inconsistent numbers of samples"):
+            question(X, y[:-1])
+
+
 def test_it_is_certified_by_its_classifier():
     """certify names the classifier inside."""
     model = RejectOption(KernelLogisticRegression()).fit(X, y)

@@ -9,7 +9,7 @@ from sklearn.svm import SVC as SklearnSVC
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from mercer import SVC, SVR, KernelRidge, NuSVC, OneClassSVM, Polynomial
+from mercer import SVC, SVR, KernelRidge, NuSVC, OneClassSVM, Polynomial, RankSVC, SurvivalSVM
 from mercer.theory import HeldOutScores, diagnose
 from mercer.theory.findings import optimism
 
@@ -300,3 +300,18 @@ class TestOtherInput:
         """scikit-learn's error."""
         with pytest.raises(NotFittedError):
             diagnose(SVC(), [[0.0]], [0])
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_survival_times(structured):
+    """A SurvivalSVM is judged by the order of its predictions, for both forms of targets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    seen, time = rng.uniform(size=60) < 0.7, np.exp(X[:, 0])
+    y = np.column_stack([seen, time])
+    if structured:
+        y = np.array(list(zip(seen, time, strict=True)), dtype=[("event", bool), ("time", float)])
+    model = SurvivalSVM().fit(X, y)
+    assert diagnose(model, X, y)["certificate"].value == pytest.approx(model.certificate_.relative_gap, abs=1e-9)
+    ranks = RankSVC().fit(X, np.round(X[:, 0]), groups=np.arange(60) % 4)
+    assert str(diagnose(ranks, X, np.round(X[:, 0])))

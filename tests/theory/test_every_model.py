@@ -39,6 +39,7 @@ from mercer import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    OrdinalSVC,
     OutputCodeSVC,
     PegasosClassifier,
     Perceptron,
@@ -70,7 +71,11 @@ CLASSIFIERS = [
     MKLClassifier(),
     KernelLogisticRegression(),
     LSSVC(),
+    OrdinalSVC(),
+    OrdinalSVC(constraints="explicit"),
     OutputCodeSVC("ovr"),
+    OutputCodeSVC("ovo"),
+    OutputCodeSVC("dense", random_state=0),
     PegasosClassifier(random_state=0),
     PegasosClassifier(kernel="rbf", random_state=0),
     PegasosClassifier(kernel="rbf", n_steps=3, random_state=0),
@@ -156,6 +161,7 @@ def ask(question, *arguments):
         return error
 
 
+@pytest.mark.filterwarnings("ignore:The classes are texts")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("model", "labels"), [*cases([*CLASSIFIERS, *REGRESSORS, *DETECTORS])])
 def test_a_diagnosis_for_every_certified_model(model, labels):
@@ -169,6 +175,7 @@ def test_a_diagnosis_for_every_certified_model(model, labels):
         assert str(report)
 
 
+@pytest.mark.filterwarnings("ignore:The classes are texts")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(("model", "labels"), [*cases([*CLASSIFIERS, *REGRESSORS, *DETECTORS, *OTHERS])])
 def test_pictures_of_every_model(model, labels):

@@ -6,7 +6,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC as SklearnSVC
 from tests.naming import named
 
-from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, certify
+from mercer import (
+    SVC,
+    SVDD,
+    SVR,
+    LaplacianSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    OrdinalSVC,
+    OutputCodeSVC,
+    QuantileSVR,
+    RankSVC,
+    certify,
+)
 from mercer.exceptions import InvalidInputError
 from mercer.theory import kkt_report
 
@@ -228,3 +241,24 @@ class TestNotesVariables:
         for found in kkt_report(SVC(C=0.7).fit(X, y), X, y).problems:
             np.testing.assert_allclose(found.alpha + found.mu, 0.7)
             assert len(found.xi) == len(found.rows)
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (SVDD(), "SVDD finds a ball"),
+        (OrdinalSVC(), "OrdinalSVC has a loss at several thresholds for each sample"),
+        (RankSVC(), "RankSVC has losses of pairs"),
+        (LaplacianSVC(), "LaplacianSVC has the coefficients of all samples"),
+        (OutputCodeSVC(), "OutputCodeSVC solves a problem for each word"),
+        (QuantileSVR(), "QuantileSVR solves one problem for all quantiles"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_other_machines_are_refused_for_their_reason(model, reason):
+    """Machines whose conditions are not those of one box and one sum say what differs."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    y = np.arange(30) % 3
+    with pytest.raises(InvalidInputError, match=reason):
+        kkt_report(model.fit(X, y), X, y)

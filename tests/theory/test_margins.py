@@ -12,7 +12,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as SklearnSVC
 from sklearn.svm import LinearSVC as SklearnLinearSVC
 
-from mercer import SVC, SVR, KernelCentroid, Linear, NuSVC, PegasosClassifier, Perceptron, Polynomial
+from mercer import (
+    SVC,
+    SVR,
+    KernelCentroid,
+    Linear,
+    NuSVC,
+    OrdinalSVC,
+    OutputCodeSVC,
+    PegasosClassifier,
+    Perceptron,
+    Polynomial,
+    error_bounds,
+)
 from mercer.exceptions import InvalidInputError
 from mercer.theory import margins
 
@@ -267,3 +279,44 @@ class TestErrors:
         """Missing values are found before they make a margin."""
         with pytest.raises(ValueError, match="NaN"):
             margins(SVC().fit([[0.0], [1.0]], [0, 1]), [[np.nan]], [0])
+
+
+@pytest.mark.parametrize("constraints", ["implicit", "explicit"])
+def test_thresholds_between_ordered_classes(constraints):
+    """Each threshold of OrdinalSVC is a hyperplane with the same w, between the classes above and those below."""
+    X, y = three_classes(d=3)
+    names = np.array(["high", "low", "mid"])[y]
+    model = OrdinalSVC(kernel="linear", constraints=constraints, classes=["low", "mid", "high"]).fit(X, names)
+    problems = margins(model, X, names).problems
+    assert [problem.name for problem in problems] == [
+        "'mid' or 'high' against 'low'",
+        "'high' against 'low' or 'mid'",
+    ]
+    rank = np.array([["low", "mid", "high"].index(name) for name in names])
+    w = model.coef_[0]
+    for j, problem in enumerate(problems):
+        distance = np.where(rank > j, 1.0, -1.0) * (X @ w - model.thresholds_[j]) / np.linalg.norm(w)
+        np.testing.assert_allclose(problem.geometric, distance, atol=1e-9)
+        assert problem.bias == -model.thresholds_[j] and problem.edge == 1 - model.tol
+    assert "the losses of all thresholds have one w" in str(error_bounds(model, X, names))
+    two = OrdinalSVC(kernel="linear", C=2.0, tol=1e-8).fit(X, y > 0)
+    alone = SVC(kernel="linear", C=2.0, tol=1e-8).fit(X, y > 0)
+    np.testing.assert_allclose(margins(two, X, y > 0).geometric, margins(alone, X, y > 0).geometric, atol=1e-5)
+
+
+def test_words_of_a_code():
+    """Each word of OutputCodeSVC is a hyperplane between the classes with +1 and with −1; others are left out."""
+    X, y = three_classes()
+    pairs, alone = OutputCodeSVC("ovo", gamma=0.3, tol=1e-8).fit(X, y), SVC(gamma=0.3, tol=1e-8).fit(X, y)
+    for ours, theirs in zip(margins(pairs, X, y).problems, margins(alone, X, y).problems, strict=True):
+        assert {ours.positive, ours.negative} == {theirs.positive, theirs.negative}
+        np.testing.assert_allclose(ours.geometric, theirs.geometric, atol=1e-6)
+    code = np.array([[1, 1, 0], [1, -1, 1], [-1, 1, -1]])
+    model = OutputCodeSVC(code).fit(X, y)
+    problems = margins(model, X, y).problems
+    assert [problem.name for problem in problems] == ["0 or 1 against 2", "0 or 2 against 1", "1 against 2"]
+    for word, values, norm, problem in zip(code.T, model.word_values(X).T, model.rkhs_norm_, problems, strict=True):
+        rows = np.flatnonzero(word[y])
+        np.testing.assert_array_equal(problem.rows, rows)
+        np.testing.assert_allclose(problem.geometric, (word[y] * values)[rows] / norm)
+    assert margins(OutputCodeSVC().fit(X, y), X, y).problems[1].name == "1 against the rest"

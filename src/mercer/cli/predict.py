@@ -60,6 +60,13 @@ def _columns(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, Any
     from mercer.workflow.preparation import prepared
 
     machine = model[-1] if hasattr(model, "steps") else model
+    if not hasattr(machine, "predict"):
+        name = type(machine).__name__
+        raise InvalidInputError(
+            f"A {name} does not predict. In Python, mercer.load returns it: its transform projects samples."
+            if hasattr(machine, "transform")
+            else f"A {name} does not predict new samples. In Python, mercer.load returns it, with labels_ of its own."
+        )
     samples = prepared(model, X)  # once for all columns
     found: dict[str, Any] = {"prediction": machine.predict(samples).tolist()}
 

@@ -44,6 +44,7 @@ from mercer.problems.solution import (
 SHARE = 0.1
 
 
+@np.errstate(over="ignore", invalid="ignore")  # of targets near the largest float64: the certificate says so
 def solve_quantiles(
     data: Data, y: Vector, weight: Vector, quantiles: Vector, options: Options, clock: Clock
 ) -> tuple[Solution, bool]:
@@ -158,5 +159,7 @@ def feasible_certificate(
     if -ROUNDING * (abs(primal) + abs(dual) + float(np.abs(beta).sum(axis=0) @ np.abs(y))) <= gap < 0:
         gap = 0.0
     crossed = float((shifted - b).max(initial=0.0))
+    if not np.isfinite(gap):
+        gap, crossed, reason = np.inf, np.inf, reason or "its values overflow"
     sums = float(np.abs(beta.sum(axis=1)).max(initial=0.0))
     return shifted, finished(primal, dual, gap, crossed, sums, f"{len(b)} quantiles", reason)

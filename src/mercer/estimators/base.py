@@ -126,6 +126,8 @@ def warn_user(message: str, category: type[Warning]) -> None:
 # equal values of these types need to be validated only once
 _PLAIN = (str, int, float, bool, type(None))
 MOST_KNOWN = 10_000
+# a primal value of so many times the dual one is far from the optimum, whatever tol says
+UNSOLVED = 100.0
 
 
 def keep_parameters(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
@@ -272,8 +274,11 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
     def _warn_unfinished(self) -> None:
         """Say in numbers how far a run that ended early is from the optimum."""
         status = next((s for s in self._statuses if s is not Status.CONVERGED), None)
-        if status is None or (status is Status.INTERRUPTED and ended_outside()):
+        if status is Status.INTERRUPTED and ended_outside():
             return  # an interrupted fit within a search: the search drops this fit and reports it
+        if status is None:
+            self._warn_far()
+            return
         reached = f" The model is {self.certificate_}; tol is {self.tol:g}."
         scale = "Consider pre-processing your data with StandardScaler or MinMaxScaler."
         message = {
@@ -282,6 +287,16 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
             Status.INTERRUPTED: "Solver was interrupted; the model fitted so far is usable.",
         }.get(status, self._no_progress(scale))
         warn_user(message + reached, ConvergenceWarning)
+
+    def _warn_far(self) -> None:
+        """Say that a model within tol is far from the optimum: a violation of tol costs C times as much."""
+        proof = self.certificate_
+        if proof.valid and 0.0 < UNSOLVED * proof.dual < proof.primal < np.inf:
+            warn_user(
+                f"The optimality conditions hold to within tol={self.tol:g}, but the model is far from the optimum: it "
+                f"is {proof}. Small violations cost much when C is large: lower C or tol.",
+                ConvergenceWarning,
+            )
 
     def _too_few_iterations(self, advice: str) -> str:
         """scikit-learn's message for a run that max_iter has ended."""

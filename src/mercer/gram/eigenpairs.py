@@ -52,14 +52,13 @@ def prefers_dense(n: int, count: int) -> bool:
 
 def dense_eigenpairs(A: Matrix, count: int) -> Eigenpairs:
     """The ``count`` largest eigenvalues of a stored symmetric matrix, by LAPACK."""
-    n = len(A)
-    if count > 0.3 * n:
-        # divide and conquer is faster for most of the eigenvectors, relatively robust representations for a few
-        values, vectors = linalg.eigh(A, driver="evd", check_finite=False)
-        values, vectors = values[n - count :], vectors[:, n - count :]
-    else:
+    n, values = len(A), np.empty(0)
+    # divide and conquer is faster for most of the eigenvectors, relatively robust representations for a few
+    if count <= 0.3 * n:
         values, vectors = linalg.eigh(A, subset_by_index=(n - count, n - 1), check_finite=False)
-    values, vectors = values[::-1].copy(), np.ascontiguousarray(vectors[:, ::-1])
+    if len(values) < count:  # also where LAPACK leaves out eigenvalues of a subset because others are equal
+        values, vectors = linalg.eigh(A, driver="evd", check_finite=False)
+    values, vectors = values[-count:][::-1].copy(), np.ascontiguousarray(vectors[:, -count:][:, ::-1])
     residuals = np.linalg.norm(A @ vectors - vectors * values, axis=0)
     return Eigenpairs(values, vectors, residuals, 1, True)
 

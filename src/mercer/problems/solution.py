@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mercer.svm.hard_margins.separation import Separation
     from mercer.svm.plan import Plan
 
+# a gap of at most this size, relative to the terms of which it is the difference, is rounding
+EPS = float(np.finfo(np.float64).eps)
 # a negative gap of at most this size, relative to the terms of which it is the difference, is rounding
 ROUNDING = 1e-12
 # the same if primal and dual belong to different β, whose kernel values were summed in a different order
@@ -158,7 +160,7 @@ def conclude(
     gap = _defined(primal - dual, np.inf)
     # the size of the terms of both values, which may cancel
     terms = found.terms + sum(abs(b) * size for b, size in zip(thresholds.tolist(), total, strict=False)) + abs(primal)
-    if -ROUNDING * terms <= gap < 0:
+    if -ROUNDING * terms <= gap < 0 or (gap < np.inf and 0 < gap <= EPS * terms):
         gap = 0.0
     # for β in the box each sample's part of the gap is nonnegative by the Fenchel-Young inequality, for any K: a
     # negative gap means that the sums are violated

@@ -34,6 +34,8 @@ from mercer.process.latent import Covariance, LatentPosterior, evidence_gradient
 TOL = 1e-12
 # below, rounding of f = Ka may stop the descent of g − a
 NEAR = 1e-6
+# a mode's largest relative duality gap: where kernel values are 1e8, a violation of NEAR is far from the mode
+GAP = 1e-6
 # one factorisation takes as long as n / COST products with K
 COST = 30
 # sizes below which B is factored at once
@@ -43,7 +45,7 @@ ROUNDING, HALVINGS = 1e-12, 40
 
 
 class Mode(NamedTuple):
-    """a, f = Ka, the number of steps, and whether g − a is within TOL or rounding allows no less."""
+    """a, f = Ka, the number of steps, and whether g − a is small, or as small as rounding allows, and so is the gap."""
 
     a: Vector
     f: Vector
@@ -70,10 +72,7 @@ class Laplace:
             return None
         K, mode, L, value = found
         g, root = slopes(mode.f, self.y)
-        s, u = 2.0 * self.y - 1.0, np.abs(g)
-        primal = 0.5 * float(mode.a @ mode.f) - log_likelihood(mode.f, s)
-        # g is feasible for the dual, whatever f is
-        dual = -0.5 * float(g @ times(K, g)) - float((xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)).sum())
+        primal, dual = bounds(K, mode.a, mode.f, self.y)
         violation = float(np.abs(g - mode.a).max())
         L = self.covariance.release_factor(L)
         return LatentPosterior(g, root, L, value, False, mode.steps, mode.converged, primal, dual, violation)
@@ -135,7 +134,8 @@ def find_mode(covariance: Covariance, K: Matrix, y: Vector, start: Vector, max_i
         g, root = slopes(f, y)
         r = g - a
         violation = float(np.abs(r).max())
-        if violation <= TOL or (before <= NEAR and violation > 0.5 * before):
+        slow = before <= NEAR and violation > 0.5 * before
+        if (violation <= TOL or slow) and is_mode(K, a, f, y):
             return Mode(a, f, step, True)
         before = violation
         right = root * times(K, r)
@@ -160,7 +160,21 @@ def find_mode(covariance: Covariance, K: Matrix, y: Vector, start: Vector, max_i
         a, f, objective = a + t * delta, f + t * shift, reached
         if violation <= NEAR:  # f is accumulated until here: remove its rounding
             f = times(K, a)
-    return Mode(a, f, max_iter, float(np.abs(slopes(f, y)[0] - a).max()) <= NEAR)
+    return Mode(a, f, max_iter, float(np.abs(slopes(f, y)[0] - a).max()) <= NEAR and is_mode(K, a, f, y))
+
+
+def bounds(K: Matrix, a: Vector, f: Vector, y: Vector) -> tuple[float, float]:
+    """The value of the convex problem at a, with f = Ka, and that of its dual at g, which is feasible for any f."""
+    g, _ = slopes(f, y)
+    u = np.abs(g)
+    primal = 0.5 * float(a @ f) - log_likelihood(f, 2.0 * y - 1.0)
+    return primal, -0.5 * float(g @ times(K, g)) - float((xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)).sum())
+
+
+def is_mode(K: Matrix, a: Vector, f: Vector, y: Vector) -> bool:
+    """Whether the relative duality gap is at most GAP."""
+    primal, dual = bounds(K, a, f, y)
+    return abs(primal - dual) <= GAP * max(abs(primal), abs(dual))
 
 
 def conjugate_gradients(K: Matrix, root: Vector, right: Vector, tol: float, max_iter: int) -> Vector | None:

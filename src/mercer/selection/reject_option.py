@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d
 
 from mercer._sklearn_compat import Interval, fit_context
 from mercer.estimators.base import KnownParameters, keep_parameters
@@ -239,6 +239,26 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
         kind = np.result_type(labels.dtype, label.dtype) if same else np.dtype(object)
         return np.where(rejected, label.astype(kind), labels.astype(kind))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of samples that get the right answer; a rejected sample does not.
+
+        Parameters
+        ----------
+        X : samples, as the classifier takes them.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the mean.
+
+        Returns
+        -------
+        accuracy : float
+        """
+        check_consistent_length(X, y, sample_weight)
+        # as objects: the label of rejected samples need not be of the classes' type
+        right = self.predict(X).astype(object) == column_or_1d(y, warn=True).astype(object)
+        return float(np.average(right, weights=sample_weight))
+
     # ---- what it costs -------------------------------------------------------------------------------------------
 
     def mean_cost(self, X: Any, y: Any) -> float:
@@ -260,6 +280,7 @@ class RejectOption(MetaEstimatorMixin, ClassifierMixin, KnownParameters):  # typ
 
     def _expected_and_paid(self, X: Any, y: Any) -> tuple[Matrix, Vector]:
         """The expected cost of each answer, and the actual cost of the answer of least expected cost."""
+        check_consistent_length(X, y)
         expected = self.expected_costs(X)
         return expected, self.cost_matrix_[codes_of(self, y), expected.argmin(axis=1)]
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigvalsh
 from sklearn.utils import check_random_state
 
+from mercer._compiled.blas import one_blas_thread
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Matrix
@@ -30,6 +31,7 @@ LEAST = 1e-3
 DRAWN = 1 << 22
 
 
+@one_blas_thread()
 def conditional_independence_test(
     X: Any,
     Y: Any,

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mercer._compiled.blas import one_blas_thread
 from mercer.kernels.features import Vector
 from mercer.tests.null_distribution import KernelTestResult, NullDistribution, result_of
 from mercer.tests.sample_grams import Gram, bound_kernel, check_draws, check_same_length, gram_of, samples_of
@@ -16,6 +17,7 @@ from mercer.validation import thread_count
 ENTRY = 40.0
 
 
+@one_blas_thread()
 def hsic_test(
     X: Any,
     Y: Any,

@@ -44,6 +44,12 @@ class NullDistribution:
     scale: float = np.nan
     shift: float = np.nan
 
+    def __repr__(self) -> str:
+        if self.values is not None:
+            return f"NullDistribution({self.kind!r}, {len(self.values):,} values)"
+        numbers = f"shape={self.shape:.6g}, scale={self.scale:.6g}, shift={self.shift:.6g}"
+        return f"NullDistribution({self.kind!r}, {numbers})"
+
     @classmethod
     def gamma(cls, mean: float, variance: float, shift: float = 0.0) -> NullDistribution:
         """The gamma distribution of this mean and variance, moved by ``shift``; a point at the shift if both are 0."""

@@ -22,6 +22,8 @@ from mercer.validation import is_pairwise, square_matrix
 
 # samples between which the median distance is taken
 MEDIAN_SAMPLES = 1000
+# samples whose kernel values are compared with the transposed ones
+COMPARED = 50
 # a factor of K is used if the trace of its residual is at most this share of the trace
 RESIDUAL = 1e-7
 # a factor has at most RANK √n columns: with more, products with K itself are faster
@@ -84,6 +86,7 @@ def median_gamma(samples: Any) -> float:
     n = num_samples(samples)
     some = take_samples(samples, np.unique(np.linspace(0, n - 1, min(n, MEDIAN_SAMPLES)).astype(np.intp)))
     rows = some.toarray() if sp.issparse(some) else np.asarray(some)
+    rows = rows - rows.mean(axis=0)  # far from the origin the distances would be lost to rounding
     squares = np.square(rows).sum(axis=1)
     distance = np.maximum(squares[:, None] + squares - 2.0 * rows @ rows.T, 0.0)[np.triu_indices(len(rows), 1)]
     middle = float(np.median(distance)) if len(distance) else 0.0
@@ -146,8 +149,17 @@ def centred_matrix(K: Matrix) -> Matrix:
     return np.asarray(K - means - means[:, None] + means.mean())
 
 
+def check_symmetry(kernel: Kernel, samples: Any) -> None:
+    """Raise if a function, taken for a kernel, depends on the order of its arguments; a few samples are compared."""
+    if kernel.psd_is_assumed and not is_pairwise(kernel):
+        n = num_samples(samples)
+        few = kernel.prepare(take_samples(samples, np.unique(np.linspace(0, n - 1, min(n, COMPARED)).astype(np.intp))))
+        square_matrix(kernel.block(few, few))
+
+
 def gram_of(kernel: Kernel, samples: Any, n_threads: int, factored: bool = True) -> Gram:
     """The Gram matrix of samples: a factor if a short one is exact up to rounding, else the matrix."""
+    check_symmetry(kernel, samples)
     features: Features = kernel.prepare(samples)
     gram = GramOperator(kernel, features, n_threads)
     diagonal = gram.diagonal().astype(np.float64)

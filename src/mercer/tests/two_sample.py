@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import num_samples
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, stack_samples
@@ -18,6 +19,7 @@ from mercer.validation import is_pairwise, thread_count
 BATCH_BYTES = 64 << 20
 
 
+@one_blas_thread()
 def mmd_test(
     X: Any,
     Y: Any,

@@ -319,9 +319,18 @@ def _minimised(model: Any) -> Loss | str:
     from mercer.erm.convex_losses import name_of
     from mercer.erm.penalties import SQUARED, find_penalty
     from mercer.estimators.kernel_erm import KernelERM, loss_of_erm
+    from mercer.estimators.least_squares.ls_svc import LSSVC
+    from mercer.estimators.manifold.laplacian_svc import LaplacianSVC
+    from mercer.estimators.ranking.ordinal_svc import OrdinalSVC
 
     if isinstance(model, RampSVC):
         return "the ramp loss is not convex"
+    if isinstance(model, LSSVC):
+        return "the squared loss is not Lipschitz"
+    if isinstance(model, LaplacianSVC) and model.smoothness > 0:
+        return "the model also makes f smooth"
+    if isinstance(model, OrdinalSVC) and len(model.classes_) > 2:
+        return "the losses of all thresholds have one w"
     if type(model).__name__ in ("KernelLogisticRegression", "LogisticRegression"):
         return "the model minimises the logistic loss"
     if not isinstance(model, KernelERM):

@@ -26,6 +26,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from mercer.estimators.certification.certify_model import certify
 from mercer.estimators.fitted_models import KERNEL, MANIFOLD, kind_of, unwrap, why_not_certified
 from mercer.estimators.kernel_centroid import KernelCentroid
+from mercer.estimators.ranking.rank_svc import RankSVC
+from mercer.estimators.ranking.survival_svm import SurvivalSVM
 from mercer.kernels import check_mercer
 from mercer.kernels.features import Vector, as_matrix, count_samples, take_samples
 from mercer.kernels.mercer_check import MercerReport
@@ -148,6 +150,8 @@ class _Case:
             self.classes = np.unique(self.labels, return_counts=True)
             self.predicted = self.machine.predict(self.X)
             poor = self.errors > 0.5 * (1.0 - self.classes[1].max() / self.n)
+        elif isinstance(self.machine, RankSVC | SurvivalSVM):
+            poor = self.order < 0.75
         elif self.y is not None and self.n > 1 and not self.is_quantile:
             poor = r2_score(self.y, self.machine.predict(self.X)) < 0.5
         known = self.held_out is not None and np.isfinite(self.held_out.chance)
@@ -163,6 +167,12 @@ class _Case:
     def is_quantile(self) -> bool:
         """Whether the model estimates a quantile: it has no tube, and R² does not measure its quality."""
         return getattr(self.machine, "loss", None) == "pinball" or hasattr(self.machine, "quantiles")
+
+    @property
+    def order(self) -> float:
+        """The share of comparable training pairs in the right order, for machines that learn an order."""
+        groups = {"groups": self.machine._groups} if isinstance(self.machine, RankSVC) else {}
+        return float(self.machine.score(self.X, self.y, **groups))
 
     @property
     def good(self) -> bool:

@@ -29,6 +29,7 @@ from mercer.theory.model_geometry import (
     hyperplanes,
     kernel_of,
     lengths,
+    names_of_sides,
     tolerance,
 )
 
@@ -40,11 +41,11 @@ SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """The margins of the samples for one hyperplane: between two classes, or one class and the rest.
+    """The margins of the samples for one hyperplane: between two classes, one class and the rest, or several classes.
 
     Attributes
     ----------
-    positive, negative : the labels on the two sides; negative is None for "the rest".
+    positive, negative : the labels on the two sides, a tuple of labels for several; negative is None for "the rest".
     rows : indices of the samples in X.
     functional : y (⟨w, φ(x)⟩ + b) of each sample.
     geometric : functional / |w|. If w = 0: ±inf by the sign of the functional margin, or 0.
@@ -70,7 +71,7 @@ class Margins:
     @property
     def name(self) -> str:
         """The classes on the two sides, as text."""
-        return f"{self.positive!r} against " + ("the rest" if self.negative is None else repr(self.negative))
+        return names_of_sides(self.positive, self.negative)
 
     @property
     def homogeneous(self) -> bool:
@@ -121,7 +122,8 @@ class MarginReport:
 
     Attributes
     ----------
-    problems : the margins for each hyperplane: one, one per pair of classes, or one per class.
+    problems : the margins for each hyperplane: one, one per pair of classes, per class, per threshold between ordered
+        classes, or per word of a code.
     functional, geometric : the smallest margin of each sample over its hyperplanes.
     """
 
@@ -158,7 +160,8 @@ def margins(model: Any, X: Any, y: Any, *, tol: float | None = None) -> MarginRe
     Parameters
     ----------
     model : fitted classifier
-        SVC or NuSVC of mercer or scikit-learn, or a linear model with ``coef_``, ``intercept_`` and
+        SVC or NuSVC of mercer or scikit-learn, another classifier with hyperplanes such as OrdinalSVC (one per
+        threshold) and OutputCodeSVC (one per word), or a linear model with ``coef_``, ``intercept_`` and
         ``decision_function``; or a pipeline or search that ends in one.
     X : training samples or others.
     y : their labels.

@@ -17,9 +17,12 @@ from mercer.estimators.base import class_ends
 from mercer.estimators.kernel_centroid import KernelCentroid
 from mercer.estimators.kernel_ridge import resolve_pairwise
 from mercer.estimators.linear.linear_svc import LinearSVC
+from mercer.estimators.manifold.laplacian_svc import LaplacianSVC
 from mercer.estimators.online.pegasos import PegasosClassifier
+from mercer.estimators.output_codes.output_code_svc import OutputCodeSVC
 from mercer.estimators.prediction import SupportVectors, pair_coefficients
 from mercer.estimators.ramp_svc import RampSVC
+from mercer.estimators.ranking.ordinal_svc import OrdinalSVC
 from mercer.estimators.svc import BaseSVC
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, Linear
@@ -30,18 +33,20 @@ from mercer.validation import call_kernel, resolve_kernel, thread_count
 # classifiers with a hyperplane for each pair of classes
 PAIRWISE = (BaseSVC, svm.SVC, svm.NuSVC)
 # classifiers whose loss requires y f(x) >= 1, so that f = -1 and f = 1 are the edges of a margin
-WITH_MARGIN = (*PAIRWISE, LinearSVC, svm.LinearSVC, PegasosClassifier, RampSVC)
+WITH_MARGIN = (
+    *PAIRWISE, LaplacianSVC, LinearSVC, OrdinalSVC, OutputCodeSVC, PegasosClassifier, RampSVC, svm.LinearSVC,
+)  # fmt: skip
 # the tolerance for models without a parameter ``tol``
 TOL = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Hyperplane:
-    """⟨w, φ(x)⟩ + b = 0 between one class and another, or between one class and the rest.
+    """⟨w, φ(x)⟩ + b = 0 between one class and another, between one class and the rest, or between several classes.
 
     Attributes
     ----------
-    positive, negative : the labels on the two sides; negative is None for "the rest".
+    positive, negative : the labels on the two sides, a tuple of labels for several; negative is None for "the rest".
     norm : |w|.
     bias : b.
     values : ⟨w, φ(x)⟩ + b at the given samples.
@@ -55,13 +60,24 @@ class Hyperplane:
 
     def signs(self, labels: Vector) -> Vector:
         """+1 and −1 on the two sides, 0 for samples of other classes."""
-        other = -1.0 if self.negative is None else np.where(labels == self.negative, -1.0, 0.0)
-        return np.where(labels == self.positive, 1.0, other)
+        other = -1.0 if self.negative is None else np.where(is_one_of(labels, self.negative), -1.0, 0.0)
+        return np.where(is_one_of(labels, self.positive), 1.0, other)
 
     @property
     def name(self) -> str:
         """The classes that it separates, as text."""
-        return f"{self.positive!r} against " + ("the rest" if self.negative is None else repr(self.negative))
+        return names_of_sides(self.positive, self.negative)
+
+
+def is_one_of(labels: Vector, side: Any) -> Vector:
+    """Which labels are on a side: one label, or a tuple of labels."""
+    return np.isin(labels, np.asarray(side, labels.dtype))
+
+
+def names_of_sides(positive: Any, negative: Any) -> str:
+    """Both sides of a hyperplane as text."""
+    texts = [" or ".join(map(repr, side if isinstance(side, tuple) else (side,))) for side in (positive, negative)]
+    return f"{texts[0]} against " + ("the rest" if negative is None else texts[1])
 
 
 def check_classifier(model: Any, X: Any, y: Any, asked: str) -> Vector:
@@ -93,8 +109,16 @@ def tolerance(machine: Any) -> float:
 
 
 def hyperplanes(model: Any, X: Any) -> list[Hyperplane]:
-    """The hyperplanes of a fitted classifier with their values at X: one per pair of classes, or one per class."""
+    """The hyperplanes of a fitted classifier with their values at X.
+
+    There is one for each pair of classes, for each class, for each threshold between ordered classes, or for each word
+    of a code.
+    """
     classes = model.classes_.tolist()
+    if isinstance(model, OrdinalSVC):
+        return _per_threshold(model, X, classes)
+    if isinstance(model, OutputCodeSVC):
+        return _per_word(model, X, classes)
     if not isinstance(model, PAIRWISE):
         return _one_per_class(model, X, classes)
     values, bias, norms = _values(model, X), np.ravel(model._intercept_), _norms(model, X)
@@ -130,6 +154,33 @@ def _one_per_class(model: Any, X: Any, classes: list[Any]) -> list[Hyperplane]:
         Hyperplane(positive, negative, float(norms[k]), float(bias[k]), values[:, k])
         for k, (positive, negative) in enumerate(sides)
     ]
+
+
+def _per_threshold(model: OrdinalSVC, X: Any, classes: list[Any]) -> list[Hyperplane]:
+    """f = b_j between the classes above each threshold and those below: the same w, another bias."""
+    f, norm, found = model.latent(X), float(model.rkhs_norm_[0]), []
+    for j, b in enumerate(model.thresholds_):
+        above, below = _sides(classes[j + 1 :], classes[: j + 1])
+        found.append(Hyperplane(above, below, norm, -float(b), f - b))
+    return found
+
+
+def _per_word(model: OutputCodeSVC, X: Any, classes: list[Any]) -> list[Hyperplane]:
+    """The machine of each word of the code, between the classes that have +1 in it and those that have −1."""
+    values, found = model.word_values(X), []
+    for m, word in enumerate(model.code_.T):
+        above, below = ([label for label, sign in zip(classes, word, strict=True) if sign * s > 0] for s in (1, -1))
+        one_against_rest = len(above) == 1 < len(below) == len(classes) - 1
+        positive, negative = (above[0], None) if one_against_rest else _sides(above, below)
+        norm, bias = float(model.rkhs_norm_[m]), float(model.intercept_[m])
+        found.append(Hyperplane(positive, negative, norm, bias, values[:, m]))
+    return found
+
+
+def _sides(positive: list[Any], negative: list[Any]) -> tuple[Any, Any]:
+    """The labels of two sides: a tuple where there are several."""
+    first, second = (tuple(side) if len(side) > 1 else side[0] for side in (positive, negative))
+    return first, second
 
 
 def kernel_of(model: Any) -> Kernel:

@@ -106,6 +106,24 @@ def test_precomputed():
     assert adjusted_rand_score(ours.labels_, theirs.labels_) == 1.0
 
 
+@pytest.mark.filterwarnings("ignore:Graph is not fully connected")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_asymmetric_affinities(sparse):
+    """An edge in one direction only counts half, as in scikit-learn; rounding is averaged without a word."""
+    X, y = make_moons(400, noise=0.06, random_state=0)
+    W = kneighbors_graph(X, 8) if sparse else kneighbors_graph(X, 8).toarray()
+    params = {"affinity": "precomputed", "random_state": 0, "assign_labels": "cluster_qr"}
+    with pytest.warns(UserWarning, match="Array is not symmetric, and will be converted to symmetric by average"):
+        ours = SpectralClustering(2, **params).fit(W)
+    with pytest.warns(UserWarning, match="Array is not symmetric, and will be converted to symmetric by average"):
+        theirs = Theirs(2, **params).fit(W)
+    assert adjusted_rand_score(theirs.labels_, ours.labels_) == 1.0
+    assert adjusted_rand_score(y, ours.labels_) == 1.0
+    symmetric = SpectralClustering(2, **params).fit(1e6 * 0.5 * (W + W.T))
+    np.testing.assert_array_equal(symmetric.labels_, ours.labels_)
+    np.testing.assert_allclose(symmetric.eigenvalues_, ours.eigenvalues_, atol=1e-9)
+
+
 def test_any_kernel_and_little_memory():
     """Kernel objects, strings, functions, and matrices that are computed tile by tile."""
     X, y = make_moons(400, noise=0.04, random_state=0)

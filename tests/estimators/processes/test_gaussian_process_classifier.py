@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit, ndtr
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessClassifier as Theirs
 from sklearn.gaussian_process.kernels import RBF, CompoundKernel, Matern, RationalQuadratic
@@ -13,7 +13,15 @@ from sklearn.utils.estimator_checks import check_estimator
 from tests.naming import named
 
 import mercer
-from mercer import Gaussian, GaussianProcessClassifier, InvalidInputError, KernelLogisticRegression, Spectrum, White
+from mercer import (
+    Gaussian,
+    GaussianProcessClassifier,
+    InvalidInputError,
+    KernelLogisticRegression,
+    Polynomial,
+    Spectrum,
+    White,
+)
 from mercer.process.latent import logistic_average
 
 RNG = np.random.default_rng(0)
@@ -255,6 +263,22 @@ class TestBadInput:
         """Equal samples of both classes have the share of their class."""
         model = GaussianProcessClassifier(1.0 * Gaussian(1.0), optimizer=None).fit(np.zeros((8, 2)), [0, 1] * 4)
         np.testing.assert_allclose(model.predict_proba([[0.0, 0.0]]), 0.5, atol=1e-6)
+
+    def test_large_kernel_values(self):
+        """The mode is found for values up to 1e12, and a warning names values of which rounding hides it."""
+        for amplitude in (1e4, 1e8, 1e12):
+            model = GaussianProcessClassifier(amplitude * Gaussian(1.0), optimizer=None).fit(X, Y)
+            assert model.certificate_.relative_gap < 1e-6
+        for amplitude in (1e16, 1e20):
+            with pytest.warns(ConvergenceWarning, match=r"The kernel's values reach 1e\+\d\d, and rounding of values"):
+                model = GaussianProcessClassifier(amplitude * Gaussian(1.0), optimizer=None).fit(X, Y)
+            assert model.certificate_.relative_gap > 1e-6
+
+    def test_large_samples(self):
+        """Samples that are not scaled have large kernel values; the mode is found."""
+        X, y = load_wine(return_X_y=True)
+        model = GaussianProcessClassifier(Polynomial(2, gamma=1.0, coef0=1.0), optimizer=None).fit(X, y)
+        assert model.score(X, y) > 0.95 and model.certificate_.relative_gap < 1e-6
 
     def test_limits(self):
         """An early end is a warning, with the reason, and leaves a model."""

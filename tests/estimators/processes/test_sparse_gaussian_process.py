@@ -17,6 +17,8 @@ from mercer import (
     Linear,
     Matern,
     Normalized,
+    NotPositiveSemidefiniteWarning,
+    Sigmoid,
     SparseGaussianProcessRegressor,
     Spectrum,
     White,
@@ -228,3 +230,9 @@ class TestBadInput:
         with pytest.warns(ConvergenceWarning, match="ended after time_limit=0.0 s, before its first step"):
             model = SparseGaussianProcessRegressor(1.0 * Gaussian(1.0), time_limit=0.0).fit(X, Y)
         assert model.kernel_ == 1.0 * Gaussian(1.0)
+
+    def test_indefinite_kernel(self):
+        """A kernel that is no covariance is used with a warning: the evidence need not be between the bounds."""
+        model = SparseGaussianProcessRegressor(Sigmoid(1.0, -1.0), n_inducing=10, optimizer=None)
+        with pytest.warns(NotPositiveSemidefiniteWarning, match="evidence_bounds_ need not bound the evidence"):
+            model.fit(X, Y)

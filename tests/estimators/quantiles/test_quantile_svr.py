@@ -4,6 +4,7 @@ import clarabel
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -176,3 +177,12 @@ def test_bad_quantiles(quantiles):
     """Quantiles are different numbers between 0 and 1."""
     with pytest.raises(ValueError, match="give a number between 0 and 1, or a list of different ones"):
         QuantileSVR(quantiles).fit(X, y)
+
+
+def test_targets_that_overflow():
+    """Targets near the largest float64 leave a certificate that claims nothing, and a warning."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    # NumPy's sum of the targets, by which scikit-learn looks for NaN, overflows
+    with np.errstate(invalid="ignore"), pytest.warns(ConvergenceWarning, match="because its values overflow"):
+        model = QuantileSVR().fit(X, np.sign(X[:, 0]) * 1e308)
+    assert not model.certificate_.valid and model.certificate_.relative_gap == np.inf

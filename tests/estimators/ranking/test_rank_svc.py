@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import ndcg_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import check_estimator
 from tests.reference.ordering import solve_primal
 
-from mercer import LinearSVC, RankSVC, certify, grouped_ndcg_score, pairwise_score
+from mercer import InvalidInputError, LinearSVC, RankSVC, certify, grouped_ndcg_score, pairwise_score
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
@@ -163,3 +164,24 @@ def test_bad_scores(score, y, message):
     """Values without pairs, of other lengths, missing or negative are named."""
     with pytest.raises(ValueError, match=message):
         score(y, X[:, 0])
+
+
+def test_groups_of_mixed_types():
+    """None among numbers is refused: groups are compared."""
+    groups = np.array([0.0, 1.0, None, 1.0], dtype=object)
+    with pytest.raises(InvalidInputError, match=r"groups mixes labels that cannot be compared \(NoneType, float\)"):
+        RankSVC().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], groups=groups)
+
+
+def test_groups_in_a_search():
+    """With metadata routing a search compares samples of one group only; without it all of them."""
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(40, 2)), np.arange(40) % 8
+    y = np.round(2 * X[:, 0])
+    expected, all_pairs = (RankSVC().fit(X, y, groups=g).n_pairs_ for g in (groups, None))
+    plain = GridSearchCV(RankSVC(), {"C": [0.1]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+    assert plain.best_estimator_.n_pairs_ == all_pairs > expected
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = RankSVC().set_fit_request(groups=True).set_score_request(groups=True)
+        routed = GridSearchCV(ranker, {"C": [0.1]}, cv=GroupKFold(2)).fit(X, y, groups=groups)
+    assert routed.best_estimator_.n_pairs_ == expected

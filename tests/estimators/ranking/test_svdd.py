@@ -152,3 +152,10 @@ def test_a_hard_ball_encloses_all_samples(C):
     assert model.certificate_.valid and model.certificate_.relative_gap < 1e-3
     assert model.radius_**2 == pytest.approx(2 * best.value, rel=1e-4)
     assert model.decision_function(X).min() >= -1e-4
+
+
+def test_equal_samples():
+    """A ball of radius 0 is solved: its values are rounding."""
+    for model in (SVDD().fit(np.ones((40, 3))), SVDD(nu=0.1, kernel="linear").fit(np.full((40, 3), 0.1))):
+        assert model.certificate_.relative_gap <= 1e-6 and "not solved" not in str(model.certificate_)
+        assert model.radius_ < 1e-6

@@ -164,3 +164,10 @@ def test_constant_views():
     model = KernelCCA(1).fit(X, np.ones(20))
     np.testing.assert_allclose(model.correlations_, 0.0, atol=1e-7)
     assert model.score(X, np.ones(20)) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_regularisation_that_rounding_swallows():
+    """Below rounding it cannot make a singular covariance definite, and the error says what to do."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    with pytest.raises(InvalidInputError, match="regularization=1e-300 is lost to rounding"):
+        KernelCCA(regularization=1e-300).fit(X, X**2)

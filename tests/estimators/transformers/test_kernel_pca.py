@@ -259,3 +259,12 @@ def test_unfinished_iteration_is_said():
     """max_iter=1 warns with the residual."""
     with pytest.warns(ConvergenceWarning, match=r"not accurate after max_iter=1 rounds: the largest residual is"):
         KernelPCA(3, kernel="rbf", gamma=0.2, max_iter=1).fit(digits(600))
+
+
+def test_equal_eigenvalues():
+    """Samples at equal distances have as many components as were asked for."""
+    assert KernelPCA(2).fit(np.eye(60)).eigenvalues_.shape == (2,)
+    X = np.random.default_rng(0).normal(size=(290, 5))
+    for n_components in (2, 10):
+        model = KernelPCA(n_components, kernel="rbf", gamma=1e6).fit(X)
+        np.testing.assert_allclose(model.eigenvalues_, np.ones(n_components))

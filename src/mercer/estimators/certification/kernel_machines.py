@@ -12,7 +12,6 @@ from mercer.estimators.fitted_models import (
     ERM,
     KERNEL,
     LEAST_SQUARES,
-    SEVERAL,
     Kind,
     check_fitted,
     codes_of,
@@ -59,6 +58,18 @@ class FittedMachine(NamedTuple):
         return product(self.data.kernel, a, b, beta[carries], self.n_threads)
 
 
+# why the conditions of single samples are not those of one problem with a box and a sum
+WITHOUT_CONDITIONS = {
+    "QuantileSVR": "solves one problem for all quantiles, with several coefficients for each sample",
+    "OutputCodeSVC": "solves a problem for each word of its code, and not for each pair of classes",
+    "SVDD": "finds a ball, and the conditions are those of hyperplanes and tubes",
+    "OrdinalSVC": "has a loss at several thresholds for each sample, and one coefficient for their sum",
+    "RankSVC": "has losses of pairs, not of samples",
+    "SurvivalSVM": "has losses of pairs, not of samples",
+    "LaplacianSVC": "has the coefficients of all samples, not the multipliers of the labelled ones",
+}
+
+
 class FittedProblem(NamedTuple):
     """One problem of a fitted kernel machine, with the solution that the machine has published.
 
@@ -86,10 +97,10 @@ def fitted_problems(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -
     """The problems of a kernel machine fitted to these samples: one, or one for each pair of classes."""
     kind = check_fitted(estimator, X, y)
     if kind.name not in KERNEL:
-        what = "publishes no dual coefficients"
+        what = WITHOUT_CONDITIONS.get(kind.name, "publishes no dual coefficients")
         if kind.name in LEAST_SQUARES:
             what = "has no bounds for its coefficients"
-        elif kind.name in (*ERM, *SEVERAL):
+        elif kind.name in ERM:
             what = "is no support vector machine"
         raise InvalidInputError(
             f"The optimality conditions of single samples are not available: {type(estimator).__name__} {what}. Use "

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_symmetric
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, fit_context
@@ -31,6 +31,8 @@ from mercer.validation import set_input_tags, square_matrix, thread_count, valid
 NEIGHBOURS = ("nearest_neighbors", "precomputed_nearest_neighbors")
 # rounds of Lloyd's iteration on the eigenvectors
 ROUNDS = 300
+# a difference between W and its transpose up to this share of the largest affinity is rounding
+ASYMMETRY = 1e-10
 # residuals at which eigenvectors are accurate enough to be partitioned, for eigen_tol="auto"
 AUTO_TOL = 1e-7
 
@@ -59,8 +61,8 @@ class SpectralClustering(TrainingGram, ClusterMixin, BaseEstimator):  # type: ig
         Parameter of "rbf", "poly", "sigmoid", "laplacian" and "chi2". "scale" and "auto" are allowed, too.
     affinity : str, callable or Kernel, default="rbf"
         A kernel as in ``KernelPCA`` without negative values; "nearest_neighbors", the graph that joins each sample to
-        its neighbours; "precomputed", the matrix itself, dense or sparse; "precomputed_nearest_neighbors", a sparse
-        matrix of distances.
+        its neighbours; "precomputed", the matrix itself, dense or sparse, averaged with its transpose (and a warning)
+        if it is not symmetric; "precomputed_nearest_neighbors", a sparse matrix of distances.
     n_neighbors : int, default=10
         Number of neighbours, including the sample itself.
     eigen_tol : float or "auto", default="auto"
@@ -198,9 +200,8 @@ class SpectralClustering(TrainingGram, ClusterMixin, BaseEstimator):  # type: ig
                 "n_neighbors", int(self.n_neighbors) if name != "precomputed" else 1, X.shape[0], "it counts them"
             )
             if name == "precomputed":
-                if not sp.issparse(X):
-                    square_matrix(X)
-                W = sp.csr_array(X) if sp.issparse(X) else X
+                # a graph of neighbours has an edge from i to j without one from j to i
+                W = check_symmetric(sp.csr_array(X) if sp.issparse(X) else X, tol=ASYMMETRY * float(abs(X).max()))
             else:
                 W = (neighbour_graph if name == "nearest_neighbors" else given_neighbour_graph)(
                     X, int(self.n_neighbors)

@@ -15,7 +15,7 @@ from mercer.estimators.least_squares.one_vs_rest import OneVsRestMixin, label_co
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.estimators.manifold.neighbour_graph import deformation, neighbour_graph, normalised_laplacian
 from mercer.exceptions import InvalidInputError
-from mercer.gram.operator import Data
+from mercer.gram.operator import Data, product
 from mercer.kernels import Precomputed
 from mercer.kernels.features import Vector
 from mercer.losses import Hinge
@@ -40,7 +40,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
     ----------
     C : float, default=1.0
         Weight of the losses of the labelled samples. Finite.
-    smoothness : float, default=10.0
+    smoothness : float, default=100.0
         s ≥ 0, the weight of f'Lᵖf; 0 is ``SVC``, one against the rest, on the labelled samples.
     n_neighbors : int, default=7
         Neighbours of each sample in the graph, by distance in the feature space of the kernel.
@@ -95,7 +95,7 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
         self,
         C: float = 1.0,
         *,
-        smoothness: float = 10.0,
+        smoothness: float = 100.0,
         n_neighbors: int = 7,
         power: int = 1,
         kernel: Any = "rbf",
@@ -169,8 +169,12 @@ class LaplacianSVC(OneVsRestMixin, LossMinimiser):
         intercept = np.array([float(s.thresholds.sum()) for s in found])
         several = f"{len(found)} classes against the rest" if len(found) > 1 else None
         self._publish_expansion(data, used, found, beta, F, intercept, several)
-        self.transduction_, self.labelled_ = self.classes_[np.zeros(data.n, np.intp)], used[labelled]
+        self.transduction_, self.labelled_ = np.empty(data.n, self.classes_.dtype), used[labelled]
         self.transduction_[used] = self.classes_[predicted_codes(F + intercept)]
+        left_out = np.flatnonzero(weight <= 0)
+        if len(left_out):
+            values = product(data.kernel, data.exact(left_out), data.exact(used), beta, options.n_threads) + intercept
+            self.transduction_[left_out] = self.classes_[predicted_codes(values)]
 
 
 def is_labelled(labels: Vector) -> Vector:

@@ -47,7 +47,7 @@ def certificate_of(process: BinaryProcess, name: str) -> Certificate:
     reason = "" if process.kernel.positive_semidefinite else "the kernel is not positive semidefinite"
     if found.probit:
         reason = "expectation propagation looks for a fixed point and minimises nothing"
-    gap = found.primal - found.dual
-    # a dual value above the primal one by rounding
-    gap = gap if np.isfinite(gap) and gap > 0 else (np.inf if found.probit else 0.0)
+    # by rounding the dual value may be above the primal one
+    gap = abs(found.primal - found.dual)
+    gap = gap if np.isfinite(gap) else np.inf
     return finished(found.primal, found.dual, gap, found.violation, 0.0, name, reason)

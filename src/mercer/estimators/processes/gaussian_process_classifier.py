@@ -53,6 +53,8 @@ from mercer.validation import (
 
 # probabilities nearer to 0 or 1 than this all have the same decision value
 LEAST_PROBABILITY = 1e-15
+# kernel values from which rounding may keep the search for the posterior from its end
+LARGE = 1e8
 METHODS = {"laplace": Laplace, "ep": ExpectationPropagation}
 
 
@@ -265,9 +267,16 @@ class GaussianProcessClassifier(
         if found is not None and found.status is not Status.CONVERGED:
             warn_unfinished(self, found, kernel.bounds, posterior.value)
         if not posterior.converged:
+            largest = float(np.diagonal(covariance.matrix(kernel)).max())
             warn_user(
                 f"The search for the posterior ended after max_iter_predict={self.max_iter_predict} "
-                f"{'sweeps' if posterior.probit else 'Newton steps'}. Increase max_iter_predict.",
+                f"{'sweeps' if posterior.probit else 'Newton steps'}. "
+                + (
+                    f"The kernel's values reach {largest:.3g}, and rounding of values above {LARGE:.0g} may hide the "
+                    "posterior: scale the samples, or multiply the kernel by a smaller constant."
+                    if largest > LARGE
+                    else "Increase max_iter_predict."
+                ),
                 ConvergenceWarning,
             )
         return BinaryProcess(kernel, labels, index, posterior), found

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._compiled.blas import blas_threads
 from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_samples
-from mercer.estimators.base import KnownParameters, keep_parameters
+from mercer.estimators.base import KnownParameters, keep_parameters, warn_user
 from mercer.estimators.gaussian_process import (
     public,
     resolve_covariance,
@@ -23,7 +23,7 @@ from mercer.estimators.gaussian_process import (
 )
 from mercer.estimators.inspection.feature_importances import Expansion, ImportancesMixin
 from mercer.estimators.parameters import KernelParameters
-from mercer.exceptions import InvalidInputError
+from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.operator import product
 from mercer.kernels import Kernel, White
 from mercer.kernels.features import Matrix, Vector, take_samples
@@ -227,6 +227,14 @@ class SparseGaussianProcessRegressor(KernelParameters, ImportancesMixin, Regress
             raise InvalidInputError(
                 "optimize_locations=True moves points in a space of dense vectors, but X is sparse or holds objects: "
                 "use optimize_locations=False."
+            )
+
+        if not kernel.positive_semidefinite:
+            warn_user(
+                f"{public(kernel, self.kernel)!r} is not positive semidefinite for all samples, so it is no "
+                "covariance: evidence_bounds_ need not bound the evidence, and the variances may be wrong. Choose "
+                "another kernel, or see mercer.check_mercer.",
+                NotPositiveSemidefiniteWarning,
             )
 
     def _grow(self, kernel: Kernel, evidence: InducingEvidence, clock: Clock) -> None:

@@ -82,5 +82,11 @@ def group_codes(groups: Any, n: int) -> Vector:
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InvalidInputError("groups contains NaN or infinity: give each sample the label of its group.")
-    codes: Vector = np.unique(labels, return_inverse=True)[1]
+    try:
+        codes: Vector = np.unique(labels, return_inverse=True)[1]
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise InvalidInputError(
+            f"groups mixes labels that cannot be compared ({kinds}): give all samples numbers, or all of them texts."
+        ) from None
     return codes

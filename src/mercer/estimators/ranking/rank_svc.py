@@ -28,6 +28,10 @@ class RankSVC(RegressorMixin, PairMachine):  # type: ignore[misc]
     O(n log² n) operations (Chapelle & Keerthi 2010), and products with the kernel matrix. The duality gap of the
     problem over pairs certifies the solution.
 
+    ``GridSearchCV`` and ``cross_val_score`` use groups for their folds only, and fit on the pairs of all samples,
+    unless metadata routing is on and ``set_fit_request(groups=True)`` and ``set_score_request(groups=True)`` were
+    called.
+
     Parameters
     ----------
     C : float, default=1.0

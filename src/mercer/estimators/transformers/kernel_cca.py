@@ -267,7 +267,13 @@ class KernelCCA(TrainingGram, ClassNamePrefixFeaturesOutMixin, MultiOutputMixin,
             variance = float(np.trace(C))
             C.flat[:: len(C) + 1] += share * variance if variance > 0 else 1.0
             covariances.append(C)
-            roots.append(linalg.cholesky(C, check_finite=False))
+            try:
+                roots.append(linalg.cholesky(C, check_finite=False))
+            except linalg.LinAlgError:
+                raise InvalidInputError(
+                    f"regularization={self.regularization!r} is lost to rounding: the covariance of the features is "
+                    "singular without it. Raise it, for example to 1e-10."
+                ) from None
         cross = x.centred.T @ y.centred / n
         M = linalg.solve_triangular(roots[0], cross, trans=1)
         M = linalg.solve_triangular(roots[1], M.T, trans=1).T
