@@ -237,7 +237,17 @@ export function mount(root, call, options = {}) {
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
-  /** @param {string} text of a file */
+  // a copied link, pasted on the page, opens its state
+  const pasted = (/** @type {ClipboardEvent} */ event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (/** @type {HTMLElement} */ (event.target).matches?.("input, textarea") || !/#s=/.test(text)) return;
+    event.preventDefault();
+    open(text);
+  };
+  const pasteRoot = /** @type {HTMLElement} */ (options.address ? document.body : root);
+  pasteRoot.addEventListener("paste", pasted);
+
+  /** @param {string} text of a file, or a copied link */
   function open(text) {
     attempt(() => {
       store.load(parseState(text));
@@ -246,10 +256,10 @@ export function mount(root, call, options = {}) {
   }
 
   async function copyLink() {
-    const address = `${location.href.split("#")[0].replace(/([?&])token=[^&]*&?/, "$1").replace(/[?&]$/, "")}${encodeFragment(store.state)}`;
+    const address = `${location.origin}${location.pathname}${encodeFragment(store.state)}`;
     try {
       await navigator.clipboard.writeText(address);
-      tell("The address of this state is copied. It holds the points and settings, not the token.", "info");
+      tell("The address of this state is copied, without the token. This browser opens it while this studio runs; anyone else opens a studio of their own and pastes it there with Ctrl+V.", "info");
     } catch {
       tell("The browser does not allow copying; the address bar holds this state.", "error");
     }
@@ -301,7 +311,8 @@ export function mount(root, call, options = {}) {
       await new Promise((resolve) => setTimeout(resolve, COMPILATION));
       const session = await ask("session", {}).catch(() => null);
       if (!session || session.ready || !root.isConnected) break;
-      tell(`First start: mercer compiles its loops for this computer, step ${session.line}. This takes up to a minute, once.`, "info", "compilation");
+      // what is wrong with the state in the address stays on the page
+      if (message.dataset.from !== "state") tell(`First start: mercer compiles its loops for this computer, step ${session.line}. This takes up to a minute, once.`, "info", "compilation");
     }
     if (message.dataset.from === "compilation") tell("", "info");
   }
@@ -317,6 +328,7 @@ export function mount(root, call, options = {}) {
       }),
     destroy() {
       removeEventListener("hashchange", readAddress);
+      pasteRoot.removeEventListener("paste", pasted);
       root.replaceChildren();
     },
   };
