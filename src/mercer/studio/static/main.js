@@ -7,7 +7,8 @@
  *   patch   {patch, gesture?, transient?, reset?, axes?} a change of the state; changes in a row with one gesture are one step
  *           of undo, transient changes none; reset puts the patch onto the default state
  *   select  {index, other?}                             the point that is selected
- *   frame   {answer, step, marks}                       a machine to draw on the plane before the exact one; answer null: none
+ *   frame   {answer, grey, step, marks, values}         a machine to draw on the plane before the grey exact one, and its primal
+ *                                                       and dual value; answer null: none
  *   notice  {text, kind}                                a sentence for the status line
  *   view    {name}                                      a panel to open
  */
@@ -118,6 +119,12 @@ export function mount(root, call, options = {}) {
     message.dataset.from = from;
   }
 
+  /** The machine of a step, or null for the exact one. @param {any} frame */
+  function showFrame(frame) {
+    plane.frame = frame;
+    certificate.frame = frame;
+  }
+
   /** @param {string} id */
   function activate(id) {
     for (const panel of panels) panel.element.active = panel.id === id;
@@ -149,7 +156,7 @@ export function mount(root, call, options = {}) {
 
   store.subscribe((state, previous) => {
     if (FITTED.some((key) => /** @type {any} */ (state)[key] !== /** @type {any} */ (previous)[key])) {
-      plane.frame = null;
+      showFrame(null);
       controls.problem = null;
     }
     for (const component of listening()) component.state = state;
@@ -189,19 +196,20 @@ export function mount(root, call, options = {}) {
       attempt(() => store.update({ selected: index }));
       plane.other = other ?? null;
     },
-    frame: (detail) => (plane.frame = detail.answer ? detail : null),
+    frame: (detail) => showFrame(detail.answer ? detail : null),
     notice: ({ text, kind }) => tell(text, kind),
     view: ({ name }) => tabs.show(name),
     "gesture-end": () => store.endGesture(),
     hold({ holding }) {
       fitting.hold(holding);
+      certificate.holding = holding;
       if (holding) return;
       for (const { element } of panels) {
         element.state = store.state;
         element.result = shown;
       }
     },
-    sliding: ({ sliding }) => (fitting.sliding = sliding),
+    sliding: ({ sliding }) => (fitting.sliding = certificate.holding = sliding),
     resized: () => fitting.changed(store.state, null),
   };
   for (const [name, listener] of Object.entries(listeners))

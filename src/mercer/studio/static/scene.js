@@ -35,7 +35,7 @@ export function niceStep(length, count) {
  * @param {Frame} frame
  * @param {any} state
  * @param {any} result the answer of `fit`, or null
- * @param {any} step the machine of a step (an answer of `frame`), with `result` in grey behind it; or null
+ * @param {any} step {answer, grey}: the machine of a step, and the exact one of its procedure in grey behind it, or null; or null
  * @param {Record<string, string>} look colours: ink, soft, faint, line, paper, accent, warn
  * @param {{x: string, y: string}} axes
  * @returns {Shape[]}
@@ -45,18 +45,20 @@ export function buildScene(frame, state, result, step, look, axes) {
   gridLines(shapes, frame, look, axes);
   const pixels = toPixels(frame);
   if (PLANE_MODES.has(state.mode)) {
-    if (step && result?.grid?.values) levels(shapes, pixels, result, state, { ...look, ink: look.faint, pair: [look.faint, look.faint] }, 0.9);
-    const machine = step ?? result;
+    if (step?.grey?.grid?.values) levels(shapes, pixels, step.grey, state, { ...look, ink: look.faint, pair: [look.faint, look.faint] }, 0.9);
+    const machine = step?.answer ?? result;
     if (machine?.grid?.values) levels(shapes, pixels, machine, state, look, 1);
     if (machine?.line && !machine?.grid?.values) lineOf(shapes, pixels, frame, machine.line, look);
     if (result?.proof && !step) proof(shapes, pixels, result.proof, state, look);
+  } else if (step) {
+    for (const [machine, stroke] of [[step.grey, look.faint], [step.answer, look.accent]])
+      if (machine?.grid?.f) shapes.push({ lines: [curve(pixels, machine.grid.x, machine.grid.f)], stroke, width: 2.5 });
   } else if (result?.grid) {
     if (state.mode === "regress") tube(shapes, pixels, result.grid, state, look);
     if (state.mode === "quantiles") quantileCurves(shapes, pixels, result.grid, state, look, frame);
     if (state.mode === "process") process(shapes, pixels, result.grid, look);
-    if (step?.grid?.f) shapes.push({ lines: [curve(pixels, step.grid.x, step.grid.f)], stroke: look.accent, width: 2.5 });
   }
-  const machine = step ?? result;
+  const machine = step?.answer ?? result;
   if (state.show.slack && machine?.points?.slack) slackBars(shapes, pixels, state, machine, look);
   return shapes;
 }
