@@ -90,6 +90,15 @@ def test_the_perceptron_keeps_its_bound():
     assert inseparable["bound"] is None and "not separable" in inseparable["note"]
 
 
+def test_a_seed_gives_the_perceptron_another_order():
+    """Seed 0 is the order of the points, others are shuffled; the bound is the same, and each run keeps it."""
+    runs = [run("separable", name="perceptron", passes=50, seed=seed) for seed in (0, 1, 2)]
+    orders = [tuple(found["columns"]["i"][: len(PRESETS["separable"]["points"])]) for found in runs]
+    assert orders[0] == tuple(range(len(orders[0]))) and len(set(orders)) == 3
+    assert len({found["bound"] for found in runs}) == 1
+    assert all(max(found["columns"]["mistakes"]) <= found["bound"] for found in runs)
+
+
 def test_lms_is_replayed_exactly():
     """The last frame is KernelLMS after as many steps."""
     state, found = replayed("sine", name="lms", passes=20)

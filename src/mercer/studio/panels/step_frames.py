@@ -228,9 +228,10 @@ def _pegasos(state: State, procedure: dict[str, Any]) -> Walk:
 def _perceptron(state: State, procedure: dict[str, Any]) -> Walk:
     n = state.n
     passes = max(1, min(procedure["passes"], MOST_STEPS // n))
+    seed = procedure["seed"]  # 0: the order in which the points were placed
     model = Perceptron(
-        kernel=state.machine_kernel, fit_intercept=state.bias, tol=None, max_iter=passes, shuffle=False, trace=True,
-        time_limit=TIME_LIMIT,
+        kernel=state.machine_kernel, fit_intercept=state.bias, tol=None, max_iter=passes, shuffle=seed > 0,
+        random_state=seed, trace=True, time_limit=TIME_LIMIT,
     ).fit(state.X, state.y)  # fmt: skip
     columns, sign = model.steps_.columns, signs(state)
     n_steps = len(columns["t"])

@@ -18,6 +18,7 @@ const STATUS = {
   not_separable: ["✗", "Not separable", "warn"],
   waiting: ["…", "Waiting for points", "quiet"],
 };
+const FAILED = "– Of the machine before";
 /** below the bars in step mode */
 const STEPS = {
   dual: "Primal and dual value of this step: they meet at the optimum. The numbers below are those of the exact machine of the controls.",
@@ -36,6 +37,7 @@ class MercerCertificate extends HTMLElement {
     /** @type {any} */ this._result = null;
     /** @type {any} */ this._state = null;
     /** @type {any} */ this._frame = null;
+    this.failed = false;
     /** the user holds a point or a slider: the scale of the bars stays */ this.holding = false;
     /** @type {[number, number] | null} values at the ends of the bars' track */ this.range = null;
     /** @type {Set<string>} names of numbers whose explanation is open */ this.open = new Set();
@@ -67,6 +69,7 @@ class MercerCertificate extends HTMLElement {
 
   set result(/** @type {any} */ result) {
     this._result = result;
+    this.failed = false;
     if (this.built) this.update();
   }
 
@@ -77,6 +80,12 @@ class MercerCertificate extends HTMLElement {
     if (this.built) this.update();
   }
 
+  /** The machine of the present state could not be fitted: what is shown belongs to an earlier one. */
+  fail() {
+    this.failed = true;
+    if (this.built) this.update();
+  }
+
   update() {
     const result = this._result;
     const certificate = result?.certificate ?? null;
@@ -84,8 +93,9 @@ class MercerCertificate extends HTMLElement {
     const status = STATUS[/** @type {"optimal"} */ (result?.status)] ?? ["…", "No machine yet", "quiet"];
     const [icon, title, kind] = invalid && status === STATUS.optimal ? UNCERTIFIED : status;
     const step = this._frame;
-    this.badge.textContent = step ? `Step ${step.step}` : `${icon} ${title}`;
-    this.badge.className = `badge ${step ? "quiet" : kind}`;
+    this.classList.toggle("outdated", this.failed);
+    this.badge.textContent = step ? `Step ${step.step}` : this.failed ? FAILED : `${icon} ${title}`;
+    this.badge.className = `badge ${step || this.failed ? "quiet" : kind}`;
     this.time.textContent = result?.seconds ? `${tidy(1000 * result.seconds, 2)} ms` : "";
     this.time.title = "Time of this answer: fit, certificate and picture";
     this.updateBars(step ? step.values : certificate);
@@ -94,7 +104,7 @@ class MercerCertificate extends HTMLElement {
     this.why.hidden = !why;
     this.updateNumbers(result?.numbers ?? []);
     clearTimeout(this.liveTimer);
-    this.liveTimer = setTimeout(() => this.say(title), 900);
+    this.liveTimer = setTimeout(() => this.say(this.failed ? FAILED : title), 900);
     this.leaveOneOut();
   }
 

@@ -106,6 +106,7 @@ export function mount(root, call, options = {}) {
         return;
       }
       controls.problem = error;
+      certificate.fail();
       tell(error.message, "error", "fit");
     },
     busy: (busy) => root.classList.toggle("busy", busy),

@@ -183,7 +183,7 @@ export class Stepper extends Panel {
     const chosen = this.choice.value;
     this.ruleLabel.hidden = chosen !== "coordinate";
     this.pairLabel.hidden = chosen !== "coordinate";
-    this.again.hidden = !(chosen === "pegasos" || (chosen === "coordinate" && this.rule.value === "random"));
+    this.again.hidden = !(chosen === "pegasos" || chosen === "perceptron" || (chosen === "coordinate" && this.rule.value === "random"));
     this.close.hidden = !chosen;
     const mode = this.state?.mode ?? "classify";
     for (const option of this.choice.options) {
@@ -215,7 +215,7 @@ export class Stepper extends Panel {
       const pair = this.pair ?? this.freePair();
       if (pair) found.coordinates = pair;
     }
-    if (found.name === "coordinate" || found.name === "pegasos") found.seed = this.seed;
+    if (["coordinate", "pegasos", "perceptron"].includes(found.name)) found.seed = this.seed;
     if (found.name === "pegasos" || found.name === "perceptron") {
       // the back end shows at most 300 steps; up to 60 points it shows every one
       found.passes = Math.max(5, Math.min(20, Math.floor(299 / Math.max(1, this.state.points.length))));
