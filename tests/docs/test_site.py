@@ -73,6 +73,10 @@ def test_links_work_in_the_repository_and_on_the_site():
     docs = ROOT / "docs"
     text, file = links.page_text(docs, "design/svm", "[a](../../GLOSSARY.md#words) [b](linear.md) [c](https://x.org)")
     assert text == "[a](/glossary.md#words) [b](/design/linear.md) [c](https://x.org)" and file is None
+    text, _ = links.page_text(
+        docs, "learn", "[1 hard margin](../examples/systems/plot_01_hard_svm.py) [all](../examples/gallery/GALLERY_HEADER.rst)"
+    )
+    assert text == "[1 hard margin](/auto_systems/plot_01_hard_svm.rst) [all](/auto_gallery/index.rst)"
     text, file = links.page_text(docs, "glossary", "<!-- file: ../GLOSSARY.md -->\n")
     assert file.name == "GLOSSARY.md" and text.startswith("# Glossary")
 
