@@ -101,7 +101,7 @@ def numbers(found):
 
 
 def test_counts_of_several_classes_are_points():
-    """A point that is free in one pair of classes and at C in another counts once: counts add up to the support vectors."""
+    """A point that is free in one pair of classes and at C in another counts once."""
     found = ask("fit", {**PRESETS["three_classes"], "kernel": "linear()", "C": 0.01}, grid=GRID)
     shown, states = numbers(found), found["points"]["state"]
     n = len(states)
@@ -111,7 +111,7 @@ def test_counts_of_several_classes_are_points():
 
 
 def test_a_large_gap_is_not_optimal():
-    """With C = 10⁹ small violations leave a large gap: the machine is not called optimal, and the message names the gap."""
+    """With C = 10⁹ small violations leave a large gap: the machine is not called optimal."""
     found = ask("fit", {**PRESETS["moons"], "kernel": "gaussian(gamma=0.5)", "C": 1e9}, grid=GRID)
     assert found["certificate"]["relative_gap"] > 1e-2
     assert found["status"] == "limit" and "its relative gap is" in found["message"]

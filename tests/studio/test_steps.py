@@ -140,7 +140,7 @@ def test_primal_and_dual_of_the_steps_enclose_the_optimum(name, loss):
 
 
 def test_steps_of_lms_have_residuals_and_no_dual():
-    """LMS has no tube: the slack of a point is its residual; there is no dual value; its exact machine is least squares."""
+    """LMS has no tube and no dual: the slack of a point is its residual; the exact machine is least squares."""
     question = {"state": PRESETS["sine"], "procedure": {"name": "lms"}, "grid": [9, 2]}
     assert answer("steps", question)["bounds"] is None
     y = np.array([point[1] for point in PRESETS["sine"]["points"]])

@@ -323,9 +323,9 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     degree : int, default=3
         Degree of "poly" and "inhomogeneous". Other kernels ignore it.
     gamma : {"scale", "auto"} or float, default="scale"
-        γ of "rbf", exp(-γ|x - z|²), of "poly", (γ⟨x, z⟩ + coef0)^degree, and of "sigmoid", tanh(γ⟨x, z⟩ + coef0). A number
-        is at least 0: the larger it is, the nearer must samples be to count as similar. "scale" is
-        1 / (n_features * X.var()), "auto" is 1 / n_features. Kernel objects and expressions have a gamma of their own.
+        γ of "rbf", exp(-γ|x - z|²), of "poly", (γ⟨x, z⟩ + coef0)^degree, and of "sigmoid", tanh(γ⟨x, z⟩ + coef0). With
+        "rbf" and a larger γ, samples must be nearer to count as similar. "scale" is 1 / (n_features * X.var()), "auto"
+        is 1 / n_features; a number is at least 0. Kernel objects and expressions have a gamma of their own.
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid". Other kernels ignore it.
     shrinking : bool, default=True

@@ -162,8 +162,8 @@ def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> s
     smallest = _smallest_eigenvalue(kernel, features, order)
     if smallest < -10.0 * least:
         return (
-            f"{message} Here the kernel is not positive semidefinite: its matrix has the eigenvalue {smallest:.3g}, and alpha "
-            f"is {alpha:g}. Use alpha above {-1.01 * smallest:.3g}, or another kernel."
+            f"{message} Here the kernel is not positive semidefinite: its matrix has the eigenvalue {smallest:.3g}, "
+            f"and alpha is {alpha:g}. Use alpha above {-1.01 * smallest:.3g}, or another kernel."
         )
     twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
     if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):

@@ -3,9 +3,9 @@
 Only this computer's own page may ask: the server listens on the loopback address, a question carries the token of the
 page's URL, and `Host` and `Origin` must be this address, so that no other site can ask by way of the browser.
 
-The page leaves a cookie. A browser that has it is sent from `/` to the address with the token, so that links copied on the
-page, which hold a state but no token, open in that browser; redirects keep the fragment, where the state is. The cookie
-is not the token: it opens the page, and no question is answered because of it.
+The page leaves a cookie. A browser that has it is sent from `/` to the address with the token, so that links copied on
+the page, which hold a state but no token, open in that browser; redirects keep the fragment, where the state is. The
+cookie is not the token: it opens the page, and no question is answered because of it.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ REFUSED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>mercer 
 <h1>This address needs its token</h1><p>WHY</p>
 <p>Open the whole address that <code>mercer studio</code> printed in the terminal; it ends in <code>?token=…</code>.
 If the terminal is closed, start <code>mercer studio</code> again.</p>
-<p id="with-state" hidden>This link holds a state of the page. To open it, open the printed address, click the page and press
-Ctrl+V with this link copied; or paste the printed address here:<br>
+<p id="with-state" hidden>This link holds a state of the page. To open it, open the printed address, click the page and
+press Ctrl+V with this link copied; or paste the printed address here:<br>
 <label>Printed address <input id="printed" size="50" autocomplete="off" spellcheck="false"></label>
 <a id="open" hidden>Open the state</a></p>
 <script type="module" src="/static/refused.js"></script></body></html>"""

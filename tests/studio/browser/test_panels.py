@@ -186,7 +186,7 @@ def test_every_control_of_the_panels_has_a_name(open_studio):
 
 
 def test_another_task_clears_the_map(open_studio):
-    """In other tasks no old map is shown, and no button that would compute one; back in classification it is computed."""
+    """In other tasks no old map is shown, and none can be computed; back in classification it is computed."""
     studio = show(open_studio, "γ × C map", {"points": POINTS, "kernel": "gaussian(gamma=1.0)"})
     page = studio.page
     page.locator("mercer-map .mp-map-cell").first.wait_for(timeout=1000 * PATIENCE)

@@ -100,7 +100,7 @@ CLIPBOARD = ["clipboard-read", "clipboard-write"]
 
 
 def test_a_copied_link_opens(open_studio):
-    """The copied link has no token; it opens its state in the same browser, and on another page when it is pasted there."""
+    """The copied link has no token; it opens in the same browser, and on another page when it is pasted there."""
     studio = open_studio({"points": POINTS, "kernel": "linear()", "C": 3.5}, permissions=CLIPBOARD)
     studio.page.get_by_role("button", name="Copy the address of this state").click()
     studio.wait("document.querySelector('.message').textContent.includes('is copied')")

@@ -75,7 +75,7 @@ def test_smo_ends_at_the_exact_machine(open_studio):
 
 
 def test_rings_slack_and_card_are_those_of_the_step(open_studio):
-    """At the start no point is a support vector and each has slack 1; the card says so; grey is the procedure's optimum."""
+    """At the start no point is a support vector, each has slack 1, and the card says so; grey is the optimum."""
     studio = steps(open_studio, "coordinate")
     page = studio.page
     studio.wait("mercerStudio.plane._frame?.grey")
@@ -95,9 +95,10 @@ def test_rings_slack_and_card_are_those_of_the_step(open_studio):
     end = page.evaluate("mercerStudio.plane._frame.answer.points.f")
     np.testing.assert_allclose(end, grey, atol=1e-2)
     svg = page.evaluate("mercerStudio.plane.toSVG()")
-    assert svg.count("<circle") == page.locator("mercer-plane .point.free").count() + 2 * page.locator(
-        "mercer-plane .point.bound"
-    ).count()
+    assert (
+        svg.count("<circle")
+        == page.locator("mercer-plane .point.free").count() + 2 * page.locator("mercer-plane .point.bound").count()
+    )
 
 
 def test_grey_of_lms_is_the_function_of_least_squares(open_studio):

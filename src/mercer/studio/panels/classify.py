@@ -24,7 +24,6 @@ from mercer.studio.panels.fitted_machine import (
     reached,
     refusal,
     rounded,
-    short,
     unfinished,
 )
 from mercer.studio.state import State, StateError
@@ -177,7 +176,7 @@ def separation_numbers(
 ) -> list[dict[str, Any]]:
     """Numbers that every classifier has; ``counts``: all support vectors, the free ones and the ones at C."""
     of_pairs = "" if n_pairs == 1 else f"; the smallest of {n_pairs} pairs of classes"
-    and_others, in_one = ("", "") if n_pairs == 1 else (", of no pair of classes at C", " in one of their pairs of classes")
+    points, where = ("Points", "") if n_pairs == 1 else ("Other points", " in a pair of classes")
     carrying, free, bound = counts
     return [
         item("|w|", norm, "Length of the weight vector in the feature space."),
@@ -188,8 +187,13 @@ def separation_numbers(
             "Share of points with α > 0. Leave-one-out error is at most this share.",
             f"{carrying} of {n} ({100 * carrying / n:.0f} %)",
         ),
-        item("free", free, f"Points with 0 < α < C: exactly on the margin{and_others}.", str(free)),
-        item("at C", bound, f"Points with α = C{in_one}: inside the margin or wrong.", str(bound)),
+        item(
+            "free",
+            free,
+            f"{points} with 0 < α < C{where}: exactly on the margin.",
+            str(free),
+        ),
+        item("at C", bound, f"Points with α = C{where}: inside the margin or wrong.", str(bound)),
         item(
             "training error",
             wrong / n,

@@ -226,12 +226,17 @@ function quantileCurves(shapes, pixels, grid, state, look, frame) {
   if (state.show.regions)
     for (let k = 0; 2 * k + 1 < count; k++)
       shapes.push({ lines: [band(pixels, grid.x, grid.curves[order[k][1]], grid.curves[order[count - 1 - k][1]])], closed: true, fill: look.accent, opacity: 0.12 });
+  const marks = state.points.map((/** @type {number[]} */ [x, y]) => pixels(x, y));
   for (const [quantile, index] of order) {
     const middle = Math.abs(quantile - 0.5) < 1e-9;
     const line = curve(pixels, grid.x, grid.curves[index]);
     shapes.push({ lines: [line], stroke: middle ? look.ink : look.accent, width: middle ? 2.5 : 1.8 });
-    const end = line.filter(([x]) => x < frame.width - 46).pop();
-    if (end) shapes.push({ label: { x: end[0], y: end[1] - 6, text: String(quantile), anchor: "left", size: 12 }, fill: look.ink });
+    // near the right end, where it is farthest from the points
+    const places = line.filter(([x, y]) => x > 0.6 * frame.width && x < frame.width - 46 && y > 24 && y < frame.height - 24).map(([x, y]) => [x, y - 6]);
+    if (!places.length) continue;
+    const room = (/** @type {number[]} */ [x, y]) => Math.min(40, ...marks.map(([px, py]) => Math.hypot((px - x - 10) / 2, py - y + 4)));
+    const [x, y] = places.reduce((best, place) => (room(place) >= room(best) ? place : best));
+    shapes.push({ label: { x, y, text: String(quantile), anchor: "left", size: 12 }, fill: look.ink });
   }
 }
 
