@@ -28,13 +28,14 @@ PIP := $(VENV_BIN)/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo gallery docs test test-all test-sklearn coverage check lint types layers schemas hooks bench asv asv-compare wheel wheel-check \
+.PHONY: help demo gallery docs test-docs test test-all test-sklearn coverage check lint types layers schemas hooks bench asv asv-compare wheel wheel-check \
   release-check clean
 
 help:
 	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
 	@echo "make gallery       draw the figures of the notes and of the README, and write docs/gallery.md"
 	@echo "make docs          build the documentation site into build/docs; a warning is an error"
+	@echo "make test-docs     build the site, then run its tests and those of the studio in JupyterLab"
 	@echo "make test          run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
 	@echo "make test-all      run all tests, the slow ones too"
 	@echo "make test-sklearn  run the tests of scikit-learn's contract with the oldest and the newest dependencies"
@@ -59,6 +60,9 @@ gallery: $(call installed,report)
 docs: $(call installed,docs)
 	$(VENV_BIN)/python -m sphinx -W --keep-going -j 2 -b html docs build/docs
 	@echo "The site is in build/docs/index.html"
+
+test-docs: $(call installed,test-docs) docs
+	$(VENV_BIN)/python -m pytest tests/docs tests/studio/browser/test_jupyter.py
 
 test: $(call installed,test)
 	$(VENV_BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow"

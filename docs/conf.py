@@ -100,4 +100,4 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "github-dark",
 }
-html_sidebars = {"index": [], "getting_started": [], "faq": [], "changelog": [], "glossary": []}
+html_sidebars = {"index": [], "studio": [], "getting_started": [], "faq": [], "changelog": [], "glossary": []}

@@ -103,6 +103,15 @@ def test_tests_run_on_every_system():
     assert dependencies == ["oldest", "newest"]
 
 
+def test_the_site_and_jupyter_are_tested():
+    """A job runs the tests that need a built site, Sphinx or JupyterLab; its environment has them."""
+    assert "make test-docs PYTHON=python" in commands(HOSTING / "workflows" / "ci.yml")
+    extra = project()["optional-dependencies"]["test-docs"]
+    assert extra[0] == "mercer[test,docs]" and any(name.startswith("jupyterlab") for name in extra)
+    recipe = re.search(r"^test-docs: .*docs\n\t(.*)$", text("Makefile"), re.M)[1]
+    assert "tests/docs" in recipe and "tests/studio/browser/test_jupyter.py" in recipe
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=[path.name for path in WORKFLOWS])
 def test_workflows_call_make_targets_that_exist(path):
     """Each job calls make, with targets and variables that the Makefile has; only the draft of a release does not."""

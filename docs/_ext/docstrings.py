@@ -1,7 +1,7 @@
 """Docstrings are written to be read in a terminal; this makes them reStructuredText.
 
 |w| is a norm, not a substitution. A formula that is indented becomes a literal block. Members that scikit-learn
-documents are left to scikit-learn. The text of examples is treated alike.
+documents are left to scikit-learn. The text of examples is treated alike. "as in ``SVC``" is a link.
 """
 
 import re
@@ -10,6 +10,8 @@ from sphinx.application import Sphinx
 
 # what must not be touched: literals and roles
 LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
+# "as in ``SVC``", which describes a parameter elsewhere
+ELSEWHERE = re.compile(r"(?<=as in )``([A-Z]\w+)``")
 # directives and fields that numpydoc has written
 MARKUP = re.compile(r"\s*(\.\. |:\w)")
 
@@ -48,7 +50,7 @@ def process(app: Sphinx, what: str, name: str, obj: object, options: object, lin
         literal = bool(done) and _in_literal(done, line)
         # a name at the left edge of a section is what the section describes: numpydoc reads it
         text = number < len(prose) or line.startswith(" ")
-        done.append(line if example or literal else escape(line, text))
+        done.append(line if example or literal else ELSEWHERE.sub(r":class:`~mercer.\1`", escape(line, text)))
     lines[:] = done
 
 

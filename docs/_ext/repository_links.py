@@ -21,7 +21,10 @@ PAGES = {
     "RELEASING.md": "releasing.md",
 }
 # entries of toctrees that may be missing, as the part of the project that they describe is, and their files
-OPTIONAL = {"studio": "studio.md", "../tutorials/*": "tutorials"}
+OPTIONAL = {"studio": "studio.md", "../tutorials/index": "tutorials"}
+# scripts of the galleries, and their headers, are pages that sphinx-gallery writes
+EXAMPLE = re.compile(r"examples/(systems|gallery)/(.+)\.(?:py|rst)")
+HEADERS = ("README", "GALLERY_HEADER")
 # the README of a folder leads to the pages of that folder
 FOLDER = "\n```{{toctree}}\n:hidden:\n:glob:\n\n*\n{}```\n"
 
@@ -40,6 +43,10 @@ def page_text(docs: Path, docname: str, text: str) -> tuple[str, Path | None]:
         anchor = link[3] or ""
         if target in PAGES:
             return f"[{link[1]}](/{PAGES[target]}{anchor})"
+        example = EXAMPLE.fullmatch(target)
+        if example:
+            name = "index" if example[2] in HEADERS else example[2]
+            return f"[{link[1]}](/auto_{example[1]}/{name}.rst)"
         if target.startswith("docs/") and target.endswith(".md"):
             # a part of the project that is not here: its name without a link
             here = (root / target).exists()

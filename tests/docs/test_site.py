@@ -56,6 +56,7 @@ def test_docstrings_become_restructured_text():
         "----------",
         "coef_ : array",
         "    |w| of intercept_.",
+        "gamma : as in ``SVC``.",
         "",
         ">>> abs(-1) | 2",
         "3",
@@ -63,7 +64,7 @@ def test_docstrings_become_restructured_text():
     docstrings.process(None, "class", "x", None, None, lines)
     assert lines[0] == r"A norm \|w\| and ``|v|`` and coef\_ of it:"
     assert lines[2:5] == ["::", "", "    |w|² = α'Kα"]
-    assert lines[8:10] == ["coef_ : array", r"    \|w\| of intercept\_."]
+    assert lines[8:11] == ["coef_ : array", r"    \|w\| of intercept\_.", "gamma : as in :class:`~mercer.SVC`."]
     assert lines[-2:] == [">>> abs(-1) | 2", "3"]
 
 
@@ -73,6 +74,12 @@ def test_links_work_in_the_repository_and_on_the_site():
     docs = ROOT / "docs"
     text, file = links.page_text(docs, "design/svm", "[a](../../GLOSSARY.md#words) [b](linear.md) [c](https://x.org)")
     assert text == "[a](/glossary.md#words) [b](/design/linear.md) [c](https://x.org)" and file is None
+    text, _ = links.page_text(
+        docs,
+        "learn",
+        "[1 hard margin](../examples/systems/plot_01_hard_svm.py) [all](../examples/gallery/GALLERY_HEADER.rst)",
+    )
+    assert text == "[1 hard margin](/auto_systems/plot_01_hard_svm.rst) [all](/auto_gallery/index.rst)"
     text, file = links.page_text(docs, "glossary", "<!-- file: ../GLOSSARY.md -->\n")
     assert file.name == "GLOSSARY.md" and text.startswith("# Glossary")
 

@@ -69,6 +69,8 @@ def test_every_complaint_names_its_thread():
 
 def test_the_index_leads_to_every_page_of_the_notes():
     """Each of the forty systems has a script, and the index links to its page once."""
-    linked = re.findall(r"<auto_systems/(plot_\d\d_\w+)>`", (DOCS / "learn.md").read_text(encoding="utf-8"))
+    linked = re.findall(
+        r"\]\(../examples/systems/(plot_\d\d_\w+)\.py\)", (DOCS / "learn.md").read_text(encoding="utf-8")
+    )
     assert sorted(linked) == sorted(file.stem for file in (DOCS.parent / "examples" / "systems").glob("plot_*.py"))
     assert len(linked) == 40

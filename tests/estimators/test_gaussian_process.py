@@ -34,6 +34,7 @@ from mercer.kernels import (
     Polynomial,
     Precomputed,
     RationalQuadratic,
+    Sigmoid,
     White,
 )
 
@@ -353,6 +354,20 @@ class TestBadInput:
             "Here the kernel does not distinguish samples 4 and 60, and alpha is 0: use at least 1e-14, or add "
             "White(noise) to the kernel to learn the noise."
         )
+
+    @pytest.mark.parametrize("alpha", [0.0, 1e-4])
+    def test_a_kernel_that_is_not_positive_semidefinite(self, alpha):
+        """The negative eigenvalue is named, and an alpha above it, with which the fit works."""
+        kernel = Sigmoid(gamma=3.0)
+        smallest = np.linalg.eigvalsh(kernel(X))[0]
+        with pytest.raises(np.linalg.LinAlgError) as error:
+            GaussianProcessRegressor(kernel, alpha=alpha).fit(X, Y)
+        advised = 1.01 * abs(smallest)
+        assert str(error.value).endswith(
+            f"Here the kernel is not positive semidefinite: its matrix has the eigenvalue {smallest:.3g}, and alpha is "
+            f"{alpha:g}. Use alpha above {advised:.3g}, or another kernel."
+        )
+        assert GaussianProcessRegressor(kernel, alpha=1.01 * advised, optimizer=None).fit(X, Y).residual_ < 1e-6
 
     def test_a_rank_that_is_too_small(self):
         """A linear kernel of two features: the third sample is a combination."""

@@ -95,6 +95,35 @@ def test_the_band_of_a_process_widens_in_gaps():
     assert np.shape(found["grid"]["samples"]) == (3, 61)
 
 
+def numbers(found):
+    """The numbers beside the picture by name."""
+    return {one["name"]: one["text"] for one in found["numbers"]}
+
+
+def test_counts_of_several_classes_are_points():
+    """A point that is free in one pair of classes and at C in another counts once."""
+    found = ask("fit", {**PRESETS["three_classes"], "kernel": "linear()", "C": 0.01}, grid=GRID)
+    shown, states = numbers(found), found["points"]["state"]
+    n = len(states)
+    assert int(shown["free"]) == states.count("free") and int(shown["at C"]) == states.count("bound") <= n
+    carrying = n - states.count("zero")
+    assert shown["support vectors"] == f"{carrying} of {n} ({100 * carrying / n:.0f} %)"
+
+
+def test_a_large_gap_is_not_optimal():
+    """With C = 10⁹ small violations leave a large gap: the machine is not called optimal."""
+    found = ask("fit", {**PRESETS["moons"], "kernel": "gaussian(gamma=0.5)", "C": 1e9}, grid=GRID)
+    assert found["certificate"]["relative_gap"] > 1e-2
+    assert found["status"] == "limit" and "its relative gap is" in found["message"]
+
+
+def test_the_ring_has_three_strangers():
+    """The last three points of the preset are outside, no others, and the script counts the same."""
+    values = np.array(ask("fit", PRESETS["ring"])["points"]["f"])
+    assert np.flatnonzero(values < -1e-6).tolist() == [80, 81, 82]
+    assert numbers(ask("fit", PRESETS["ring"]))["outside"] == "3 of 83 (3.6 %)"
+
+
 @pytest.mark.parametrize("points", [[], [[0, 0, 0]], [[0, 0, 3], [1, 0, 3]]])
 def test_too_few_points_are_said_so(points):
     """Without two classes there is no machine: the answer says what to do instead of failing."""

@@ -97,6 +97,20 @@ def test_the_page_needs_its_token(client):
         assert TOKEN not in refused.text
 
 
+def test_a_browser_that_opened_the_page_opens_it_without_the_token(client):
+    """The page's cookie leads from `/` to the address with the token; it is not the token and answers no question."""
+    given = client.get(f"/?token={TOKEN}").headers["set-cookie"]
+    assert "HttpOnly" in given and "SameSite=strict" in given and TOKEN not in given
+    cookie = {"Cookie": given.split(";")[0]}
+    again = client.get("/", headers=cookie)
+    assert again.status_code == 303 and again.headers["location"] == f"/?token={TOKEN}"
+    assert client.post("/api/presets", b"{}", cookie).status_code == 403
+    for other in (cookie["Cookie"] + "0", cookie["Cookie"].replace("=", "0="), f"mercer-studio-{client.port}={TOKEN}"):
+        assert client.get("/", headers={"Cookie": other}).status_code == 403
+    refused = client.get("/", headers={**cookie, "Sec-Fetch-Site": "cross-site"})
+    assert refused.status_code == 403 and TOKEN not in refused.text
+
+
 def test_answers_need_the_token_in_their_header(client):
     """A question without the token, or with it in the URL only, is refused."""
     assert ask(client, "presets", {}).status_code == 200

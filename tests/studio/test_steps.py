@@ -90,6 +90,15 @@ def test_the_perceptron_keeps_its_bound():
     assert inseparable["bound"] is None and "not separable" in inseparable["note"]
 
 
+def test_a_seed_gives_the_perceptron_another_order():
+    """Seed 0 is the order of the points, others are shuffled; the bound is the same, and each run keeps it."""
+    runs = [run("separable", name="perceptron", passes=50, seed=seed) for seed in (0, 1, 2)]
+    orders = [tuple(found["columns"]["i"][: len(PRESETS["separable"]["points"])]) for found in runs]
+    assert orders[0] == tuple(range(len(orders[0]))) and len(set(orders)) == 3
+    assert len({found["bound"] for found in runs}) == 1
+    assert all(max(found["columns"]["mistakes"]) <= found["bound"] for found in runs)
+
+
 def test_lms_is_replayed_exactly():
     """The last frame is KernelLMS after as many steps."""
     state, found = replayed("sine", name="lms", passes=20)
@@ -110,7 +119,34 @@ def test_frames_are_the_machine_of_their_step():
     fit = answer("fit", {"state": PRESETS["moons"], "grid": [9, 9]})
     assert np.allclose(exact["grid"]["values"], fit["grid"]["values"], atol=1e-5)
     assert np.allclose(last["grid"]["values"], exact["grid"]["values"], atol=1e-2)
-    assert np.allclose(last["f"], fit["points"]["f"], atol=1e-2)
+    assert np.allclose(last["points"]["f"], fit["points"]["f"], atol=1e-2)
+    for name in ("alpha", "f", "slack"):
+        assert np.allclose(exact["points"][name], fit["points"][name], atol=1e-5)
+    assert exact["points"]["state"] == fit["points"]["state"]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("name", ["smo", "coordinate"])
+def test_primal_and_dual_of_the_steps_enclose_the_optimum(name, loss):
+    """At each frame the dual is below the optimum and the primal above it; they meet at the end."""
+    state = {**PRESETS["moons"], "loss": loss, "bias": name == "smo"}
+    found = answer("steps", {"state": state, "procedure": {"name": name}})
+    exact = answer("fit", {"state": state})["certificate"]["primal"]
+    primal, dual = (np.array(found["bounds"][which]) for which in ("primal", "dual"))
+    assert len(primal) == len(found["frames"]) and dual[0] == 0 and primal[0] > 2 * exact
+    assert (dual <= exact * (1 + 1e-6)).all() and (primal >= exact * (1 - 1e-6)).all()
+    # the violation 1e-4 at which they end costs up to C·n·1e-4 in the primal
+    assert primal[-1] <= exact + 1e-4 * state["C"] * len(state["points"]) and dual[-1] == pytest.approx(exact, rel=1e-3)
+
+
+def test_steps_of_lms_have_residuals_and_no_dual():
+    """LMS has no tube and no dual: the slack of a point is its residual; the exact machine is least squares."""
+    question = {"state": PRESETS["sine"], "procedure": {"name": "lms"}, "grid": [9, 2]}
+    assert answer("steps", question)["bounds"] is None
+    y = np.array([point[1] for point in PRESETS["sine"]["points"]])
+    start, exact = (answer("frame", {**question, "step": step}) for step in (0, -1))
+    assert np.allclose(start["points"]["slack"], np.abs(y)) and set(start["points"]["state"]) == {"zero"}
+    assert np.sum(np.square(exact["points"]["slack"])) < 0.5 * np.sum(np.square(y))
 
 
 @pytest.mark.parametrize(

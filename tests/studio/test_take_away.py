@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import math
 import re
 import shutil
 import zipfile
@@ -210,3 +211,35 @@ def test_the_widget_answers_by_messages():
     with pytest.raises(StateError):
         widget.state = {"mode": "magic"}
     assert widget.state["mode"] == "classify"
+
+
+def test_the_widget_takes_python_data():
+    """Arrays, tuples, NumPy numbers and an infinite C are written as JSON has them, also when the state is set."""
+    pytest.importorskip("anywidget")
+    from mercer.studio import StudioWidget
+
+    X, y = np.array([[0.0, 1.0], [2.0, 3.0]]), np.array([0, 1])
+    widget = StudioWidget({"points": np.column_stack([X, y]), "C": math.inf, "view": (-3, 3, np.int64(-3), 4.0)})
+    assert widget.state["points"] == [[0.0, 1.0, 0], [2.0, 3.0, 1]] and widget.state["C"] == "inf"
+    widget.state = {"points": [(*x, label) for x, label in zip(X, y, strict=True)], "C": np.float64(2.0)}
+    assert widget.state["points"] == [[0.0, 1.0, 0], [2.0, 3.0, 1]] and widget.state["C"] == 2.0
+    with pytest.raises(StateError, match=r"^points 0 must be"):
+        StudioWidget({"points": [[math.nan, 0, 0]]})
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+def test_the_page_of_a_process_has_no_support_vectors(tmp_path):
+    """A Gaussian process has no dual: its page shows neither bars nor a sentence about support vectors."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    path = tmp_path / "page.html"
+    path.write_text(answer("export_page", {"state": PRESETS["gaps"]})["html"], encoding="utf-8")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(offline=True)
+        page.goto(path.as_uri())
+        assert page.locator(".bars").is_hidden()
+        shown = page.locator("body").inner_text()
+        assert "support vector" not in shown.partition("Python code")[0] and "two standard deviations" in shown
+        browser.close()

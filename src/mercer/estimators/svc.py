@@ -320,7 +320,14 @@ class SVC(MachineUpdatesMixin, BaseSVC):
         ``On("title", Spectrum(4)) + On("price", Gaussian())``.
         "poly" is (γ⟨x, z⟩ + coef0)^degree with scikit-learn's defaults, that is without a constant term;
         "inhomogeneous" is the (1 + ⟨x, z⟩)^degree of the textbooks.
-    degree, gamma, coef0 : parameters of "poly", "rbf" and "sigmoid"; "inhomogeneous" has degree only.
+    degree : int, default=3
+        Degree of "poly" and "inhomogeneous". Other kernels ignore it.
+    gamma : {"scale", "auto"} or float, default="scale"
+        γ of "rbf", exp(-γ|x - z|²), of "poly", (γ⟨x, z⟩ + coef0)^degree, and of "sigmoid", tanh(γ⟨x, z⟩ + coef0). With
+        "rbf" and a larger γ, samples must be nearer to count as similar. "scale" is 1 / (n_features * X.var()), "auto"
+        is 1 / n_features; a number is at least 0. Kernel objects and expressions have a gamma of their own.
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid". Other kernels ignore it.
     shrinking : bool, default=True
         Leave out samples that seem settled while solving; they are checked at the end.
     probability : bool, default="deprecated"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import eigvalsh, lapack
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
@@ -28,6 +28,8 @@ from mercer.kernels.features import Features, Matrix, Vector, count_samples
 
 # the tile in which derivatives are summed: small enough for the cache, large enough that calls cost nothing
 ROWS, COLUMNS = 256, 1024
+# the most samples whose eigenvalues a message may wait for: about a second
+MOST_EIGENVALUES = 2000
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,16 @@ def derivative_sums(
     return 2.0 * parts.sum(axis=0)
 
 
+def _smallest_eigenvalue(kernel: Kernel, features: Features, order: int) -> float:
+    """The smallest eigenvalue of K, or of its part that has no Cholesky factor; 0 if both are too large."""
+    n = len(features)
+    if n > MOST_EIGENVALUES:
+        n = order
+    chosen = features.take(np.arange(n if n <= MOST_EIGENVALUES else 1))
+    K = kernel.block(chosen, chosen).astype(np.float64)
+    return min(0.0, float(eigvalsh(0.5 * (K + K.T), subset_by_index=[0, 0], check_finite=False)[0]))
+
+
 def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> str:
     """The message for K + alpha without Cholesky factor: scikit-learn's words, then the cause and the remedy."""
     features = kernel.prepare(evidence.samples)
@@ -146,12 +158,19 @@ def not_definite(name: Any, kernel: Kernel, evidence: Evidence, order: int) -> s
     if row[-1] <= 0:
         return f"{message} Here k(x, x) is {row[-1]:g} for sample {order - 1}: a covariance has k(x, x) > 0."
     least = len(diagonal) * np.finfo(np.float64).eps * float(np.abs(diagonal).max())
+    alpha = float(np.max(evidence.variances))
+    smallest = _smallest_eigenvalue(kernel, features, order)
+    if smallest < -10.0 * least:
+        return (
+            f"{message} Here the kernel is not positive semidefinite: its matrix has the eigenvalue {smallest:.3g}, "
+            f"and alpha is {alpha:g}. Use alpha above {-1.01 * smallest:.3g}, or another kernel."
+        )
     twin = int(np.argmin(np.abs(row[:-1] - row[-1]) + np.abs(diagonal[: order - 1] - row[-1]))) if order > 1 else 0
     if order > 1 and abs(row[twin] - row[-1]) + abs(diagonal[twin] - row[-1]) <= 1e-12 * abs(row[-1]):
         what = f"the kernel does not distinguish samples {twin} and {order - 1}"
     else:
         what = f"sample {order - 1} is a linear combination of earlier samples in feature space, up to rounding"
     return (
-        f"{message} Here {what}, and alpha is {float(np.max(evidence.variances)):g}: use at least {least:.1g}, or "
+        f"{message} Here {what}, and alpha is {alpha:g}: use at least {least:.1g}, or "
         "add White(noise) to the kernel to learn the noise."
     )

@@ -130,8 +130,8 @@ def _ring(rng: Generator) -> Partial:
     return {
         "mode": "one_class",
         "points": _labelled(X, np.zeros(83)),
-        "kernel": "gaussian(gamma=1.5)",
-        "nu": 0.1,
+        "kernel": "gaussian(gamma=1.0)",
+        "nu": 0.15,
     }
 
 

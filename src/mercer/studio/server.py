@@ -2,11 +2,16 @@
 
 Only this computer's own page may ask: the server listens on the loopback address, a question carries the token of the
 page's URL, and `Host` and `Origin` must be this address, so that no other site can ask by way of the browser.
+
+The page leaves a cookie. A browser that has it is sent from `/` to the address with the token, so that links copied on
+the page, which hold a state but no token, open in that browser; redirects keep the fragment, where the state is. The
+cookie is not the token: it opens the page, and no question is answered because of it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import hmac
 import json
 import threading
@@ -16,7 +21,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -49,7 +54,12 @@ REFUSED = """<!doctype html><html lang="en"><meta charset="utf-8"><title>mercer 
 <body style="font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 4em auto; padding: 0 1em">
 <h1>This address needs its token</h1><p>WHY</p>
 <p>Open the whole address that <code>mercer studio</code> printed in the terminal; it ends in <code>?token=…</code>.
-If the terminal is closed, start <code>mercer studio</code> again.</p></body></html>"""
+If the terminal is closed, start <code>mercer studio</code> again.</p>
+<p id="with-state" hidden>This link holds a state of the page. To open it, open the printed address, click the page and
+press Ctrl+V with this link copied; or paste the printed address here:<br>
+<label>Printed address <input id="printed" size="50" autocomplete="off" spellcheck="false"></label>
+<a id="open" hidden>Open the state</a></p>
+<script type="module" src="/static/refused.js"></script></body></html>"""
 
 
 class Refused(Exception):
@@ -114,6 +124,8 @@ class Server:
 
     def __init__(self, token: str, warming: Warming | None, time_limit: float = TIME_LIMIT) -> None:
         self.token, self.warming, self.time_limit = token, warming, time_limit
+        # a browser sends its cookies of this computer to all its ports: the cookie must not tell the token
+        self.cookie = hmac.new(token.encode(), b"mercer studio page", hashlib.sha256).hexdigest()
         self.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="mercer-studio")
         self.waiting = threading.Semaphore(8 * THREADS)
 
@@ -122,15 +134,21 @@ class Server:
         return given is not None and hmac.compare_digest(given.encode(), self.token.encode())
 
     async def page(self, request: Request) -> Response:
-        """The page itself."""
+        """The page itself; without a token, the address with it for a browser that has opened the page before."""
+        # two studios at two ports have two cookies
+        name = f"mercer-studio-{request.url.port}"
         if not self.knows(request.query_params.get("token")):
+            if hmac.compare_digest(request.cookies.get(name, "").encode(), self.cookie.encode()):
+                return RedirectResponse(f"/?token={self.token}", status_code=303)
             missing = "token" not in request.query_params
             why = "The address has no token." if missing else "The token in the address is not that of this server."
             return HTMLResponse(REFUSED.replace("WHY", why), status_code=403)
         index = files("mercer.studio") / "static" / "index.html"
         if not index.is_file():
             return HTMLResponse("<!doctype html><title>mercer studio</title><p>The page is not installed.", 500)
-        return HTMLResponse(index.read_text(encoding="utf-8"))
+        page = HTMLResponse(index.read_text(encoding="utf-8"))
+        page.set_cookie(name, self.cookie, httponly=True, samesite="strict")
+        return page
 
     async def api(self, request: Request) -> Response:
         """Answer one question."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from importlib.resources import files
 from typing import Any
+
+import numpy as np
 
 from mercer.exceptions import MissingExtraError
 from mercer.studio.answers import guarded
@@ -34,13 +37,25 @@ def modules() -> dict[str, str]:
     return {name: static_text(name) for name in names if name not in ("boot.js", "widget.js")}
 
 
+def as_json(value: Any) -> Any:
+    """A state written in Python as JSON has it: arrays and tuples are lists, an infinite C is "inf"."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: as_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(one) for one in value]
+    return "inf" if isinstance(value, float) and value == math.inf else value
+
+
 class StudioWidget(anywidget.AnyWidget):
     """mercer studio in a notebook cell.
 
     Parameters
     ----------
     state : dict, default=None
-        A state of the page, in the form of its file or URL; None is the preset "moons".
+        A state of the page, in the form of its file or URL; None is the preset "moons". Points may be an array with a
+        row (x, y, label) for each, and C may be infinite.
 
     Attributes
     ----------
@@ -61,12 +76,12 @@ class StudioWidget(anywidget.AnyWidget):
     def __init__(self, state: dict[str, Any] | None = None, **options: Any) -> None:
         if state is None:
             state = next(preset["state"] for preset in all_presets() if preset["name"] == "moons")
-        super().__init__(modules=modules(), state=parse_state(state).to_json(), **options)
+        super().__init__(modules=modules(), state=parse_state(as_json(state)).to_json(), **options)
         self.on_msg(self._asked)
 
     @traitlets.validate("state")
     def _checked(self, proposal: Any) -> dict[str, Any]:
-        return parse_state(proposal["value"]).to_json()
+        return parse_state(as_json(proposal["value"])).to_json()
 
     def _asked(self, widget: Any, message: Any, buffers: Any) -> None:
         """Answer a question of the page, in a thread so that the notebook stays free."""

@@ -269,3 +269,16 @@ def test_an_indefinite_kernel_is_not_called_optimal(studio):
     assert studio.result["certificate"]["valid"] is False
     assert "Not certified" in badge.inner_text()
     assert studio.result["certificate"]["why"] in studio.page.locator("mercer-certificate").inner_text()
+
+
+def test_a_machine_that_cannot_be_fitted_has_no_badge(open_studio):
+    """After a refused fit the certificate says that it is of the machine before; the next machine has its own again."""
+    studio = open_studio()
+    badge = studio.page.locator("mercer-certificate .badge")
+    assert "Optimal" in badge.inner_text()
+    studio.page.evaluate("mercerStudio.store.update({ kernel: 'unknown()' })")
+    studio.wait("document.querySelector('.message').textContent.includes('unknown')")
+    assert badge.inner_text() == "– Of the machine before"
+    studio.update(kernel="linear()")
+    assert "Optimal" in badge.inner_text()
+    studio.errors.clear()  # the browser logs the answer 422

@@ -183,3 +183,17 @@ def test_every_control_of_the_panels_has_a_name(open_studio):
         )].filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() ||
           e.closest("label")?.textContent.trim() || e.labels?.length)).map((e) => e.outerHTML.slice(0, 120))""")
     assert nameless == []
+
+
+def test_another_task_clears_the_map(open_studio):
+    """In other tasks no old map is shown, and none can be computed; back in classification it is computed."""
+    studio = show(open_studio, "γ × C map", {"points": POINTS, "kernel": "gaussian(gamma=1.0)"})
+    page = studio.page
+    page.locator("mercer-map .mp-map-cell").first.wait_for(timeout=1000 * PATIENCE)
+    studio.update(mode="regress")
+    assert page.locator("mercer-map .mp-map-cell").count() == 0
+    assert page.locator("mercer-map .mp-words").inner_text() == "The map is for classification."
+    assert page.get_by_role("button", name="compute the map").is_disabled()
+    studio.update(mode="classify")
+    page.get_by_role("button", name="compute the map").click()
+    page.locator("mercer-map .mp-map-cell").first.wait_for(timeout=1000 * PATIENCE)

@@ -232,3 +232,30 @@ def test_dragging_refits_many_times_a_second(open_studio, record_property):
     overloaded = os.getloadavg()[0] > 1.5 * os.cpu_count()
     assert max(rates) > (0.5 if overloaded else 8)
     assert studio.settle().result["certificate"]["relative_gap"] < 1e-4
+
+
+def test_a_finger_scrolls_the_page_or_moves_a_point(open_studio):
+    """A swipe over an empty place scrolls and adds nothing, a tap adds a point, a finger on a point moves it."""
+    studio = open_studio(width=390, height=700, has_touch=True)
+    page = studio.page
+    page.locator("mercer-plane .surface").scroll_into_view_if_needed()
+    hand = page.context.new_cdp_session(page)
+
+    def swipe(start, dy):
+        for kind, at in (("touchStart", 0), *(("touchMove", k * dy / 8) for k in range(1, 9)), ("touchEnd", None)):
+            points = [] if at is None else [{"x": start[0], "y": start[1] + at}]
+            hand.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+            page.wait_for_timeout(30)
+        page.wait_for_timeout(300)
+
+    before, top = studio.state["points"], page.evaluate("scrollY")
+    swipe(studio.pixels(-2.5, -2.0), -160)
+    assert page.evaluate("scrollY") > top + 80 and studio.state["points"] == before
+    page.evaluate("scrollTo(0, 0)")
+    page.locator("mercer-plane .surface").scroll_into_view_if_needed()
+    page.touchscreen.tap(*studio.pixels(-2.5, -2.5))
+    studio.wait(f"mercerStudio.store.state.points.length === {len(before) + 1}")
+    top = page.evaluate("scrollY")
+    swipe(studio.pixels(-2.5, -2.5), -80)
+    assert page.evaluate("scrollY") == top
+    assert studio.settle().state["points"][-1][1] > -2.0 and studio.state["points"][:-1] == before

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.studio.browser.studio_page import fragment
+from tests.studio.browser.studio_page import Studio, fragment
 
 POINTS = [[-1, 0, 0], [1, 0, 1]]
 HOSTILE = {
@@ -94,6 +94,38 @@ def test_a_new_address_in_the_same_page(open_studio):
     assert studio.settle().state["kernel"] == "linear()"
     studio.page.click("button[aria-label^=Undo]")
     assert len(studio.state["points"]) == 30
+
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def test_a_copied_link_opens(open_studio):
+    """The copied link has no token; it opens in the same browser, and on another page when it is pasted there."""
+    studio = open_studio({"points": POINTS, "kernel": "linear()", "C": 3.5}, permissions=CLIPBOARD)
+    studio.page.get_by_role("button", name="Copy the address of this state").click()
+    studio.wait("document.querySelector('.message').textContent.includes('is copied')")
+    link = studio.page.evaluate("navigator.clipboard.readText()")
+    assert "token" not in link
+    studio.page.goto("about:blank")
+    studio.page.goto(link)
+    assert {key: studio.settle().state[key] for key in ("points", "C")} == {"points": POINTS, "C": 3.5}
+    other = open_studio(permissions=CLIPBOARD)
+    other.page.evaluate("link => navigator.clipboard.writeText(link)", link)
+    other.page.keyboard.press("Control+V")
+    other.wait("mercerStudio.store.state.points.length === 2")
+    assert other.settle().state["C"] == 3.5
+
+
+def test_a_link_without_token_in_another_browser(studio_address, chromium):
+    """The refusal keeps the state: joined with the printed address it opens."""
+    context = chromium.new_context()
+    page = context.new_page()
+    shown = page.goto(studio_address.split("?")[0] + fragment({"points": POINTS, "C": 3.5}))
+    assert shown.status == 403 and page.get_by_text("This link holds a state").is_visible()
+    page.get_by_label("Printed address").fill(studio_address)
+    page.get_by_text("Open the state", exact=True).click()
+    assert Studio(page, []).settle().state["C"] == 3.5
+    context.close()
 
 
 def test_save_and_open_a_file(open_studio, tmp_path):

@@ -55,11 +55,11 @@ def test_each_procedure_has_its_picture_and_its_measure(open_studio, name):
     studio.wait("mercerStudio.plane._frame?.step === 1")
     assert page.locator(f"mercer-stepper {picture}").count() > 0
     assert page.locator("mercer-stepper .mp-words").inner_text() != "Start: every coefficient is 0."
-    first = page.evaluate("mercerStudio.plane._frame.answer.alpha")
+    first = page.evaluate("mercerStudio.plane._frame.answer.points.alpha")
     assert np.count_nonzero(first) > 0
     page.get_by_role("button", name="To the end").click()
     studio.wait("mercerStudio.plane._frame?.step > 1")
-    assert page.evaluate("mercerStudio.plane._frame.answer.alpha") != first
+    assert page.evaluate("mercerStudio.plane._frame.answer.points.alpha") != first
     page.get_by_role("button", name="leave").click()
     studio.wait("mercerStudio.plane._frame === null")
     assert studio.state["procedure"] is None
@@ -71,7 +71,74 @@ def test_smo_ends_at_the_exact_machine(open_studio):
     exact = studio.result["points"]["alpha"]
     studio.page.get_by_role("button", name="To the end").click()
     studio.wait("mercerStudio.plane._frame?.step > 5")
-    np.testing.assert_allclose(studio.page.evaluate("mercerStudio.plane._frame.answer.alpha"), exact, atol=1e-2)
+    np.testing.assert_allclose(studio.page.evaluate("mercerStudio.plane._frame.answer.points.alpha"), exact, atol=1e-2)
+
+
+def test_rings_slack_and_card_are_those_of_the_step(open_studio):
+    """At the start no point is a support vector, each has slack 1, and the card says so; grey is the optimum."""
+    studio = steps(open_studio, "coordinate")
+    page = studio.page
+    studio.wait("mercerStudio.plane._frame?.grey")
+    assert page.locator("mercer-plane .point.zero").count() == len(POINTS)
+    assert page.locator("mercer-plane .point.free, mercer-plane .point.bound").count() == 0
+    page.mouse.move(*studio.pixels(*POINTS[0][:2]))
+    card = page.locator(".point-card")
+    card.get_by_text("after step 0").wait_for()
+    assert "α\n0" in card.inner_text() and "slack ξ\n1" in card.inner_text()
+    # the machine of this procedure has no bias, that of the state has one
+    studio.update(bias=True)
+    studio.wait("mercerStudio.plane._frame?.grey")
+    grey, shown = page.evaluate("[mercerStudio.plane._frame.grey.points.f, mercerStudio.plane.result.points.f]")
+    assert np.abs(np.subtract(grey, shown)).max() > 1e-2
+    page.get_by_role("button", name="To the end").click()
+    studio.wait("mercerStudio.plane._frame?.step > 5")
+    end = page.evaluate("mercerStudio.plane._frame.answer.points.f")
+    np.testing.assert_allclose(end, grey, atol=1e-2)
+    svg = page.evaluate("mercerStudio.plane.toSVG()")
+    assert (
+        svg.count("<circle")
+        == page.locator("mercer-plane .point.free").count() + 2 * page.locator("mercer-plane .point.bound").count()
+    )
+
+
+def test_grey_of_lms_is_the_function_of_least_squares(open_studio):
+    """The grey curve is the limit of LMS, not the regression machine of the state."""
+    studio = steps(open_studio, "lms")
+    studio.wait("mercerStudio.plane._frame?.grey")
+    grey, tube = studio.page.evaluate("[mercerStudio.plane._frame.grey.points.f, mercerStudio.plane.result.points.f]")
+    target = np.array([point[1] for point in LINE])
+    assert np.abs(grey - target).sum() < 0.5 * np.abs(tube - target).sum()
+
+
+def bars(studio):
+    """The shares of the track that the dual and the primal bar cover."""
+    widths = studio.page.evaluate("[...document.querySelectorAll('.bars .bar')].map((bar) => bar.style.width)")
+    return [float(width.rstrip("%")) for width in widths]
+
+
+def test_the_bars_of_primal_and_dual_meet_at_the_last_step(open_studio):
+    """At the start the bars are far apart, at the end they meet; leaving the steps shows those of the exact machine."""
+    studio = steps(open_studio, "smo")
+    studio.wait("mercerStudio.plane._frame?.step === 0")
+    dual, primal = bars(studio)
+    assert dual < 5 and dual + primal < 60
+    studio.page.get_by_role("button", name="To the end").click()
+    studio.wait("mercerStudio.plane._frame?.step > 5")
+    assert sum(bars(studio)) == pytest.approx(100, abs=1)
+    assert studio.page.locator("mercer-certificate .badge").inner_text().startswith("Step ")
+    studio.page.get_by_role("button", name="leave").click()
+    studio.wait("mercerStudio.plane._frame === null")
+    assert "Optimal" in studio.page.locator("mercer-certificate .badge").inner_text()
+
+
+def test_the_bars_move_with_the_value(open_studio):
+    """A machine of another value has its bars meet elsewhere on the same scale."""
+    studio = open_studio({"points": POINTS, "kernel": "linear()"})
+    before, value = bars(studio), studio.result["certificate"]["primal"]
+    assert sum(before) == pytest.approx(100, abs=0.1)
+    after = bars(studio.update(C=1.3))
+    assert after[0] == pytest.approx(before[0] * studio.result["certificate"]["primal"] / value, rel=1e-3)
+    assert after[0] > before[0] + 2
 
 
 def test_forward_back_slider_and_keys_agree(open_studio):

@@ -24,7 +24,7 @@ from mercer.studio.panels.fitted_machine import (
     reached,
     refusal,
     rounded,
-    short,
+    unfinished,
 )
 from mercer.studio.state import State, StateError
 from mercer.svm.batch import class_pairs
@@ -54,7 +54,11 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
         except (InvalidInputError, ArithmeticError, ValueError) as error:
             raise StateError(refusal(error), "kernel") from None
         points = points_json(state, model, report)
-        numbers = one_class_numbers(model, report) if state.mode == "one_class" else class_numbers(state, model, report)
+        numbers = (
+            one_class_numbers(model, report)
+            if state.mode == "one_class"
+            else class_numbers(state, model, report, points["state"])
+        )
     drawn = grid_json(state, grid, values[0])
     if values[1] is not None:
         drawn["labels"] = model.classes_[values[1]].reshape(grid[1], grid[0]).tolist()
@@ -63,7 +67,7 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
     return {
         "seconds": watch.seconds,
         "status": "limit" if not finished else "separable" if hard else "optimal",
-        "message": None if finished else unfinished(model),
+        "message": None if finished else unfinished([model]),
         "classes": [int(label) for label in model.classes_] if state.mode == "classify" else [],
         "grid": drawn,
         "points": points,
@@ -72,12 +76,6 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
         "numbers": numbers,
         "plan": str(model.plan_),
     }
-
-
-def unfinished(model: Any) -> str:
-    """The message for a fit that did not reach its tolerance."""
-    gap = model.certificate_.relative_gap
-    return f"The fit ended before it reached its tolerance; its relative gap is {short(gap)}. Lower C."
 
 
 def decision_values(model: Any, Z: Matrix) -> tuple[Vector, Vector | None]:
@@ -154,14 +152,14 @@ def line_json(model: Any) -> dict[str, Any] | None:
 # ---- numbers ----------------------------------------------------------------------------------------------------
 
 
-def class_numbers(state: State, model: Any, report: KKTReport) -> list[dict[str, Any]]:
-    """The numbers beside the picture of a classifier."""
+def class_numbers(state: State, model: Any, report: KKTReport, states: list[str]) -> list[dict[str, Any]]:
+    """The numbers beside the picture of a classifier; ``states`` are those of the points, which are counted."""
     wrong = int(np.count_nonzero(model.predict(state.X) != state.y))
     numbers = separation_numbers(
         state.n,
         float(np.atleast_1d(model.rkhs_norm_).max()),
         float(np.min(model.margin_)),
-        (len(model.support_), report.count("free"), report.count("bound")),
+        (state.n - states.count("zero"), states.count("free"), states.count("bound")),
         wrong,
         sum(float(problem.xi.sum()) for problem in report.problems),
         len(report.problems),
@@ -178,6 +176,7 @@ def separation_numbers(
 ) -> list[dict[str, Any]]:
     """Numbers that every classifier has; ``counts``: all support vectors, the free ones and the ones at C."""
     of_pairs = "" if n_pairs == 1 else f"; the smallest of {n_pairs} pairs of classes"
+    points, where = ("Points", "") if n_pairs == 1 else ("Other points", " in a pair of classes")
     carrying, free, bound = counts
     return [
         item("|w|", norm, "Length of the weight vector in the feature space."),
@@ -188,8 +187,13 @@ def separation_numbers(
             "Share of points with α > 0. Leave-one-out error is at most this share.",
             f"{carrying} of {n} ({100 * carrying / n:.0f} %)",
         ),
-        item("free", free, "Points with 0 < α < C: exactly on the margin.", str(free)),
-        item("at C", bound, "Points with α = C: inside the margin or wrong.", str(bound)),
+        item(
+            "free",
+            free,
+            f"{points} with 0 < α < C{where}: exactly on the margin.",
+            str(free),
+        ),
+        item("at C", bound, f"Points with α = C{where}: inside the margin or wrong.", str(bound)),
         item(
             "training error",
             wrong / n,

@@ -30,6 +30,8 @@ TOL = 1e-6
 TIME_LIMIT = 10.0
 # relative gap at which a fit that rounding has stopped is as good as optimal
 CLOSE = 1e-9
+# the largest relative gap of a fit that is shown as optimal: with a huge C, small violations make a large gap
+SMALL = 1e-4
 # fitted machines that are kept
 KEPT = 16
 # significant digits of numbers in an answer
@@ -118,9 +120,17 @@ def _fit(state: State) -> Any:
 
 
 def reached(model: Any) -> bool:
-    """Whether a fit reached its tolerance, or came so close to the optimum that rounding allows no more."""
+    """Whether a fit reached its tolerance with a small gap, or came so close that rounding allows no more."""
     shown = model.certificate_
-    return bool(model.fit_status_ == 0 or (shown.valid and shown.relative_gap <= CLOSE))
+    if not shown.valid:  # the kernel is indefinite: there is no gap
+        return bool(model.fit_status_ == 0)
+    return bool(shown.relative_gap <= (SMALL if model.fit_status_ == 0 else CLOSE))
+
+
+def unfinished(models: list[Any]) -> str:
+    """The message for fits that are not shown as optimal."""
+    gap = max(model.certificate_.relative_gap for model in models)
+    return f"The fit ended before it reached the optimum; its relative gap is {short(gap)}. Lower C."
 
 
 def refusal(error: Exception) -> str:

@@ -21,6 +21,7 @@ from mercer.studio.panels.fitted_machine import (
     refusal,
     rounded,
     short,
+    unfinished,
 )
 from mercer.studio.state import State, StateError
 from mercer.theory.kkt import Optimality, kkt_report
@@ -63,9 +64,7 @@ def _points(problem: Optimality, y: Vector) -> dict[str, Any]:
 
 def _status(models: list[Any]) -> dict[str, Any]:
     finished = all(reached(model) for model in models)
-    gap = max(model.certificate_.relative_gap for model in models)
-    message = f"The fit ended before it reached its tolerance; its relative gap is {short(gap)}. Lower C."
-    return {"status": "optimal" if finished else "limit", "message": None if finished else message}
+    return {"status": "optimal" if finished else "limit", "message": None if finished else unfinished(models)}
 
 
 def _regression(state: State, model: Any, columns: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Each run is that of mercer's estimator with ``trace=True``. The coefficients of 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,9 +21,11 @@ from mercer.exceptions import MercerError, NotSeparableError
 from mercer.kernels import Linear
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.dual import thresholds
+from mercer.problems.solution import Certificate, certificate
 from mercer.problems.steps import Steps
 from mercer.studio.panels.fitted_machine import Cache, estimator, fitted, grid_json, lattice, quietly, refusal, rounded
 from mercer.studio.panels.gram_matrix import matrix_of
+from mercer.studio.panels.path import AT_BOUND
 from mercer.studio.state import PROCEDURES, State, StateError, number, one_of, whole
 
 MOST_POINTS, MOST_STEPS, MOST_FRAMES = 500, 5000, 300
@@ -52,6 +55,8 @@ class Walk:
     bound : the bound on the number of updates of the perceptron; None for others, inf if not separable.
     note : how the problem differs from that of the state; None if it does not.
     K : the kernel matrix.
+    upper : the bound of the coefficients that the procedure keeps; inf if there is none.
+    certified : the certificate of signed coefficients; None for procedures that do not solve the dual.
     """
 
     steps: Steps
@@ -62,6 +67,8 @@ class Walk:
     bound: float | None
     note: str | None
     K: Matrix
+    upper: float = math.inf
+    certified: Callable[[Vector], Certificate] | None = None
 
 
 def read_procedure(given: Any) -> dict[str, Any]:
@@ -154,16 +161,23 @@ def _smo(state: State, procedure: dict[str, Any]) -> Walk:
             alpha[k + 1, columns["j"][k]] = columns["clipped"][k]
     beta = alpha * sign
     b = np.zeros(n_steps + 1)
+    # the problem has the first class positive
+    flip = -1.0 if state.mode == "classify" else 1.0
+    rows, dual = problem.rows, problem.problem
+    inner_K = K[np.ix_(rows, rows)]
     if bias:
-        # the problem has the first class positive
-        flip = -1.0 if state.mode == "classify" else 1.0
         for k in range(n_steps + 1):
-            inner = flip * beta[k][problem.rows]
-            b[k] = flip * float(
-                thresholds(problem.problem.qp, inner, K[np.ix_(problem.rows, problem.rows)] @ inner).sum()
-            )
+            inner = flip * beta[k][rows]
+            b[k] = flip * float(thresholds(dual.qp, inner, inner_K @ inner).sum())
+
+    def certified(coefficients: Vector) -> Certificate:
+        inner = flip * coefficients[rows]
+        return certificate(dual.qp, dual.loss, dual.y, dual.weight, inner, inner_K @ inner)
+
+    upper = math.inf if state.loss == "squared_hinge" else state.C
     best = fitted(state)
-    return Walk(model.steps_, beta, b, expansion(state, best), float(best.certificate_.dual), None, note, K)
+    optimum = float(best.certificate_.dual)
+    return Walk(model.steps_, beta, b, expansion(state, best), optimum, None, note, K, upper, certified)
 
 
 def expansion(state: State, model: Any) -> tuple[Vector, float]:
@@ -214,9 +228,10 @@ def _pegasos(state: State, procedure: dict[str, Any]) -> Walk:
 def _perceptron(state: State, procedure: dict[str, Any]) -> Walk:
     n = state.n
     passes = max(1, min(procedure["passes"], MOST_STEPS // n))
+    seed = procedure["seed"]  # 0: the order in which the points were placed
     model = Perceptron(
-        kernel=state.machine_kernel, fit_intercept=state.bias, tol=None, max_iter=passes, shuffle=False, trace=True,
-        time_limit=TIME_LIMIT,
+        kernel=state.machine_kernel, fit_intercept=state.bias, tol=None, max_iter=passes, shuffle=seed > 0,
+        random_state=seed, trace=True, time_limit=TIME_LIMIT,
     ).fit(state.X, state.y)  # fmt: skip
     columns, sign = model.steps_.columns, signs(state)
     n_steps = len(columns["t"])
@@ -280,8 +295,17 @@ def steps_json(state: State, procedure: dict[str, Any]) -> dict[str, Any]:
         "contours": _contours(state, procedure, found, chosen) if procedure["name"] == "coordinate" else None,
         "box": _boxes(state, found) if procedure["name"] == "smo" else None,
         "bound": None if found.bound is None or math.isinf(found.bound) else found.bound,
+        "bounds": _bounds(found, chosen),
         "note": found.note,
     }
+
+
+def _bounds(found: Walk, chosen: Any) -> dict[str, Any] | None:
+    """Primal and dual value at each frame; None for procedures that do not solve the dual."""
+    if found.certified is None:
+        return None
+    shown = [found.certified(found.beta[k]) for k in chosen]
+    return {"primal": [float(one.primal) for one in shown], "dual": [float(one.dual) for one in shown]}
 
 
 def _column(values: Vector) -> list[Any]:
@@ -314,13 +338,26 @@ def frame_json(state: State, procedure: dict[str, Any], step: int, grid: tuple[i
         values = np.full(len(Z), b)
         if len(carries):
             values += kernel.block(kernel.prepare(Z), kernel.prepare(X[carries])) @ beta[carries]
-    common = {"step": step, "alpha": rounded(beta * signs(state)), "b": b, "f": rounded(found.K @ beta + b)}
+    common = {"step": step, "points": _points(state, procedure, found, beta, b)}
     if state.in_plane:
         return {"grid": grid_json(state, grid, values), **common}
     return {
         "grid": {"columns": grid[0], "view": list(state.view), "x": rounded(Z[:, 0]), "f": rounded(values)},
         **common,
     }
+
+
+def _points(state: State, procedure: dict[str, Any], found: Walk, beta: Vector, b: float) -> dict[str, Any]:
+    """α, state, value and slack of each point at one step."""
+    f = found.K @ beta + b
+    if state.mode == "classify":
+        slack = np.maximum(0.0, 1.0 - signs(state) * f)
+    else:  # LMS has no tube
+        slack = np.maximum(0.0, np.abs(state.y - f) - (0.0 if procedure["name"] == "lms" else state.epsilon))
+    near = AT_BOUND * (found.upper if math.isfinite(found.upper) else 1.0)
+    size = np.abs(beta)
+    states = np.where(size <= near, "zero", np.where(size >= found.upper - near, "bound", "free"))
+    return {"alpha": rounded(beta * signs(state)), "state": states.tolist(), "f": rounded(f), "slack": rounded(slack)}
 
 
 def quadratic(K: Matrix, linear: Vector, beta: Vector, sign: Vector, i: int, j: int) -> list[float]:

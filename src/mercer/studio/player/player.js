@@ -221,9 +221,10 @@
     }
     paintPoints(context, size, stop);
     const support = [...stop.states].filter((one) => one !== "z").length;
-    const words = `${stop.text || "One machine"}: ${support} of ${data.points.length} points are support vectors.`;
+    const band = `Mean and two standard deviations given ${data.points.length} points; thin lines are functions drawn at random.`;
+    const words = data.mode === "process" ? band : `${stop.text || "One machine"}: ${support} of ${data.points.length} points are support vectors.`;
     canvas.setAttribute("aria-label", words);
-    spoken.textContent = `${words} A ring marks a free one, a dotted ring one at its bound.`;
+    spoken.textContent = data.mode === "process" ? words : `${words} A ring marks a free one, a dotted ring one at its bound.`;
   }
 
   function tell() {

@@ -1,8 +1,8 @@
 /**
  * <mercer-certificate>: the proof that the machine is optimal. Primal and dual value as two bars that meet, the gap between
- * them, and the numbers of the machine, each with an explanation.
+ * them, and the numbers of the machine, each with an explanation. In step mode the bars are those of the step.
  *
- * Properties in: state, result. Events out: ask, for the leave-one-out error once the machine has not changed for a while.
+ * Properties in: state, result, frame (the machine of a step), holding (the scale stays). Events out: ask, for the leave-one-out error once the machine has not changed for a while.
  */
 import { define, html, send, tidy } from "./dom.js";
 
@@ -18,6 +18,15 @@ const STATUS = {
   not_separable: ["✗", "Not separable", "warn"],
   waiting: ["…", "Waiting for points", "quiet"],
 };
+const FAILED = "– Of the machine before";
+/** below the bars in step mode */
+const STEPS = {
+  dual: "Primal and dual value of this step: they meet at the optimum. The numbers below are those of the exact machine of the controls.",
+  none: "This procedure has no dual value. The numbers below are those of the exact machine of the controls.",
+};
+// the track of the bars ends at this multiple of the value, and gets a new end if the value leaves its middle part
+const ROOM = 1.6;
+const PARTS = [0.15, 0.95];
 const REST = 500; // milliseconds without a new machine
 // an indefinite kernel has no dual value: the machine may be a good one, but nothing proves it
 const UNCERTIFIED = ["!", "Not certified", "warn"];
@@ -27,6 +36,10 @@ class MercerCertificate extends HTMLElement {
     super();
     /** @type {any} */ this._result = null;
     /** @type {any} */ this._state = null;
+    /** @type {any} */ this._frame = null;
+    this.failed = false;
+    /** the user holds a point or a slider: the scale of the bars stays */ this.holding = false;
+    /** @type {[number, number] | null} values at the ends of the bars' track */ this.range = null;
     /** @type {Set<string>} names of numbers whose explanation is open */ this.open = new Set();
     this.boundsOpen = false;
     this.key = "";
@@ -56,6 +69,20 @@ class MercerCertificate extends HTMLElement {
 
   set result(/** @type {any} */ result) {
     this._result = result;
+    this.failed = false;
+    if (this.built) this.update();
+  }
+
+  /** @param {any} frame {step, values} or null */
+  set frame(frame) {
+    if (frame === this._frame) return;
+    this._frame = frame;
+    if (this.built) this.update();
+  }
+
+  /** The machine of the present state could not be fitted: what is shown belongs to an earlier one. */
+  fail() {
+    this.failed = true;
     if (this.built) this.update();
   }
 
@@ -65,17 +92,19 @@ class MercerCertificate extends HTMLElement {
     const invalid = certificate?.valid === false;
     const status = STATUS[/** @type {"optimal"} */ (result?.status)] ?? ["…", "No machine yet", "quiet"];
     const [icon, title, kind] = invalid && status === STATUS.optimal ? UNCERTIFIED : status;
-    this.badge.textContent = `${icon} ${title}`;
-    this.badge.className = `badge ${kind}`;
+    const step = this._frame;
+    this.classList.toggle("outdated", this.failed);
+    this.badge.textContent = step ? `Step ${step.step}` : this.failed ? FAILED : `${icon} ${title}`;
+    this.badge.className = `badge ${step || this.failed ? "quiet" : kind}`;
     this.time.textContent = result?.seconds ? `${tidy(1000 * result.seconds, 2)} ms` : "";
     this.time.title = "Time of this answer: fit, certificate and picture";
-    this.updateBars(certificate);
-    const why = (certificate ? invalid && certificate.why : result?.why) || "";
+    this.updateBars(step ? step.values : certificate);
+    const why = step ? STEPS[step.values ? "dual" : "none"] : (certificate ? invalid && certificate.why : result?.why) || "";
     this.why.textContent = why;
     this.why.hidden = !why;
     this.updateNumbers(result?.numbers ?? []);
     clearTimeout(this.liveTimer);
-    this.liveTimer = setTimeout(() => this.say(title), 900);
+    this.liveTimer = setTimeout(() => this.say(this.failed ? FAILED : title), 900);
     this.leaveOneOut();
   }
 
@@ -104,11 +133,9 @@ class MercerCertificate extends HTMLElement {
   updateBars(certificate) {
     this.bars.hidden = this.values.hidden = !certificate;
     if (!certificate) return;
-    const { primal, dual, gap, relative_gap: relative } = certificate;
-    // the optimum stands at 62 % of the track: the dual bar comes from the left, the primal bar from the right
-    const middle = (primal + dual) / 2;
-    const scale = Math.max(Math.abs(dual), Math.abs(primal), 1e-12);
-    const share = (/** @type {number} */ value) => Math.max(0.02, Math.min(0.98, 0.62 + (0.38 * (value - middle)) / scale));
+    const { primal, dual, gap = primal - dual, relative_gap: relative = 0 } = certificate;
+    const [low, high] = this.scale(certificate);
+    const share = (/** @type {number} */ value) => Math.max(0.01, Math.min(0.99, (value - low) / (high - low)));
     this.dualBar.style.width = `${100 * share(dual)}%`;
     this.primalBar.style.width = `${100 * (1 - share(primal))}%`;
     this.bars.setAttribute("aria-label", `Primal ${tidy(primal, 6)}, dual ${tidy(dual, 6)}, gap ${tidy(gap, 3)}`);
@@ -118,6 +145,26 @@ class MercerCertificate extends HTMLElement {
       ["primal", "Primal", tidy(primal, 7)],
     ]);
     this.values.replaceChildren(...rows.map(([name, title, text, more]) => html("div", { class: `bar-value ${name}`, title: HELP[/** @type {"gap"} */ (name)] }, html("span", { class: "bar-name", text: title }), html("span", { class: "bar-number", text }), more ? html("span", { class: "bar-more", text: more }) : null)));
+  }
+
+  /**
+   * The values at the ends of the track. A run of steps has one for all its steps; else it has 0 at one end and stays while
+   * the value lies in its middle part, so that the bars move with the value.
+   *
+   * @param {{primal: number, dual: number, range?: number[]}} certificate @returns {[number, number]}
+   */
+  scale({ primal, dual, range }) {
+    if (range) {
+      const room = 0.05 * (range[1] - range[0]) || 1;
+      return [Math.min(0, range[0]), range[1] + room];
+    }
+    const end = this.range && (dual < 0 ? this.range[0] : this.range[1]);
+    const part = end ? Math.max(primal / end, dual / end) : 0;
+    if (!this.range || (!this.holding && !(part >= PARTS[0] && part <= PARTS[1]))) {
+      const largest = ROOM * Math.max(Math.abs(primal), Math.abs(dual), 1e-12);
+      this.range = dual < 0 ? [-largest, primal > 0 ? largest : 0] : [0, largest];
+    }
+    return this.range;
   }
 
   /** @param {{name: string, value: any, text?: string, help?: string}[]} numbers */

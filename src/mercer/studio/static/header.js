@@ -63,7 +63,7 @@ export function buildHeader(actions) {
       undo,
       redo,
       html("span", { class: "divider", "aria-hidden": "true" }),
-      button("Open", "Open a state file", () => file.click(), "open"),
+      button("Open", "Open a state file; a copied link opens with Ctrl+V", () => file.click(), "open"),
       button("Save", "Save this state as a file", actions.save, "save"),
       actions.link ? button("Link", "Copy the address of this state", actions.link, "link") : null,
       theme,

@@ -7,7 +7,8 @@
  *   patch   {patch, gesture?, transient?, reset?, axes?} a change of the state; changes in a row with one gesture are one step
  *           of undo, transient changes none; reset puts the patch onto the default state
  *   select  {index, other?}                             the point that is selected
- *   frame   {answer, step, marks}                       a machine to draw on the plane before the exact one; answer null: none
+ *   frame   {answer, grey, step, marks, values}         a machine to draw on the plane before the grey exact one, and its primal
+ *                                                       and dual value; answer null: none
  *   notice  {text, kind}                                a sentence for the status line
  *   view    {name}                                      a panel to open
  */
@@ -105,6 +106,7 @@ export function mount(root, call, options = {}) {
         return;
       }
       controls.problem = error;
+      certificate.fail();
       tell(error.message, "error", "fit");
     },
     busy: (busy) => root.classList.toggle("busy", busy),
@@ -116,6 +118,12 @@ export function mount(root, call, options = {}) {
     message.hidden = !text;
     message.className = `message ${kind}`;
     message.dataset.from = from;
+  }
+
+  /** The machine of a step, or null for the exact one. @param {any} frame */
+  function showFrame(frame) {
+    plane.frame = frame;
+    certificate.frame = frame;
   }
 
   /** @param {string} id */
@@ -149,7 +157,7 @@ export function mount(root, call, options = {}) {
 
   store.subscribe((state, previous) => {
     if (FITTED.some((key) => /** @type {any} */ (state)[key] !== /** @type {any} */ (previous)[key])) {
-      plane.frame = null;
+      showFrame(null);
       controls.problem = null;
     }
     for (const component of listening()) component.state = state;
@@ -189,19 +197,20 @@ export function mount(root, call, options = {}) {
       attempt(() => store.update({ selected: index }));
       plane.other = other ?? null;
     },
-    frame: (detail) => (plane.frame = detail.answer ? detail : null),
+    frame: (detail) => showFrame(detail.answer ? detail : null),
     notice: ({ text, kind }) => tell(text, kind),
     view: ({ name }) => tabs.show(name),
     "gesture-end": () => store.endGesture(),
     hold({ holding }) {
       fitting.hold(holding);
+      certificate.holding = holding;
       if (holding) return;
       for (const { element } of panels) {
         element.state = store.state;
         element.result = shown;
       }
     },
-    sliding: ({ sliding }) => (fitting.sliding = sliding),
+    sliding: ({ sliding }) => (fitting.sliding = certificate.holding = sliding),
     resized: () => fitting.changed(store.state, null),
   };
   for (const [name, listener] of Object.entries(listeners))
@@ -237,7 +246,17 @@ export function mount(root, call, options = {}) {
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
-  /** @param {string} text of a file */
+  // a copied link, pasted on the page, opens its state
+  const pasted = (/** @type {ClipboardEvent} */ event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (/** @type {HTMLElement} */ (event.target).matches?.("input, textarea") || !/#s=/.test(text)) return;
+    event.preventDefault();
+    open(text);
+  };
+  const pasteRoot = /** @type {HTMLElement} */ (options.address ? document.body : root);
+  pasteRoot.addEventListener("paste", pasted);
+
+  /** @param {string} text of a file, or a copied link */
   function open(text) {
     attempt(() => {
       store.load(parseState(text));
@@ -246,10 +265,10 @@ export function mount(root, call, options = {}) {
   }
 
   async function copyLink() {
-    const address = `${location.href.split("#")[0].replace(/([?&])token=[^&]*&?/, "$1").replace(/[?&]$/, "")}${encodeFragment(store.state)}`;
+    const address = `${location.origin}${location.pathname}${encodeFragment(store.state)}`;
     try {
       await navigator.clipboard.writeText(address);
-      tell("The address of this state is copied. It holds the points and settings, not the token.", "info");
+      tell("The address of this state is copied, without the token. This browser opens it while this studio runs; anyone else opens a studio of their own and pastes it there with Ctrl+V.", "info");
     } catch {
       tell("The browser does not allow copying; the address bar holds this state.", "error");
     }
@@ -301,7 +320,8 @@ export function mount(root, call, options = {}) {
       await new Promise((resolve) => setTimeout(resolve, COMPILATION));
       const session = await ask("session", {}).catch(() => null);
       if (!session || session.ready || !root.isConnected) break;
-      tell(`First start: mercer compiles its loops for this computer, step ${session.line}. This takes up to a minute, once.`, "info", "compilation");
+      // what is wrong with the state in the address stays on the page
+      if (message.dataset.from !== "state") tell(`First start: mercer compiles its loops for this computer, step ${session.line}. This takes up to a minute, once.`, "info", "compilation");
     }
     if (message.dataset.from === "compilation") tell("", "info");
   }
@@ -317,6 +337,7 @@ export function mount(root, call, options = {}) {
       }),
     destroy() {
       removeEventListener("hashchange", readAddress);
+      pasteRoot.removeEventListener("paste", pasted);
       root.replaceChildren();
     },
   };

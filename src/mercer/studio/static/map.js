@@ -6,6 +6,7 @@ import { SCALE, shade } from "./gram.js";
 import { Panel, define, h, machineKey, number, percent } from "./panel.js";
 
 const GAMMAS = [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2].map((power) => 10 ** power);
+const ONLY = "The map is for classification.";
 const COSTS = [-2, -1, 0, 1, 2, 3, 4].map((power) => 10 ** power);
 
 /** The γ of a kernel's text, or null. @param {string} text @returns {number | null} */
@@ -39,11 +40,29 @@ export class SearchMap extends Panel {
   }
 
   stateChanged() {
+    const classify = !this.state || this.state.mode === "classify";
+    if (!classify) this.clear();
+    this.start.toggleAttribute("disabled", !classify);
+    if (!classify) return;
+    if (this.words.textContent === ONLY) this.words.textContent = "";
     const key = this.keyOf();
     this.start.textContent = this.answer && key !== this.key ? "compute again for these points" : "compute the map";
     this.start.hidden = Boolean(this.answer) && key === this.key;
     this.table.classList.toggle("mp-stale", Boolean(this.answer) && key !== this.key);
     this.place();
+  }
+
+  /** No map in other modes. */
+  clear() {
+    this.answer = null;
+    this.cells = [];
+    this.table.replaceChildren();
+    this.best.hidden = true;
+    this.start.hidden = false;
+    this.start.textContent = "compute the map";
+    this.note.textContent = "";
+    this.words.textContent = ONLY;
+    this.fail(null);
   }
 
   activeChanged() {
@@ -59,15 +78,13 @@ export class SearchMap extends Panel {
   /** @param {boolean} asked by the reader; else only for few points */
   load(asked) {
     if (!this.active || !this.state) return;
-    if (this.state.mode !== "classify") {
-      this.words.textContent = "The map is for classification.";
-      return;
-    }
+    if (this.state.mode !== "classify") return;
     if (!asked && this.state.points.length > 120) return;
     const key = this.keyOf();
     this.words.textContent = "Computing held-out accuracies …";
     this.start.setAttribute("disabled", "");
     this.askNewest("search_map", { state: this.state, gammas: GAMMAS, Cs: COSTS }, (answer) => {
+      if (this.state.mode !== "classify") return;
       this.fail(null);
       this.answer = answer;
       this.key = key;

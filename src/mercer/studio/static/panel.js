@@ -6,7 +6,8 @@
  *   ask     {name, payload, resolve, reject}   a question to the back end
  *   patch   {patch, label, transient, reset}   a change of the state
  *   select  {index, other}                     points to mark
- *   frame   {answer, step, marks}              a machine to draw on the plane; answer null: back to the exact one
+ *   frame   {answer, grey, step, marks, values} a machine to draw on the plane, the exact one in grey behind it, and its primal
+ *                                              and dual value; answer null: back to the exact one
  *   notice  {text, kind}                       a sentence for the status line
  *   view    {name}                             a panel to open
  */

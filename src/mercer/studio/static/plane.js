@@ -98,10 +98,17 @@ class MercerPlane extends HTMLElement {
     this.draw();
   }
 
-  /** @param {any} frame {answer, step, marks} or null */
+  /** @param {any} frame {answer, grey, step, marks} or null */
   set frame(frame) {
     this._frame = frame;
+    this._field = null;
+    this.updateCard();
     this.draw();
+  }
+
+  /** The machine that is drawn in colour: that of a step, else the exact one. */
+  get machine() {
+    return this._frame?.answer ?? this._result;
   }
 
   /** @param {number | null} index */
@@ -295,13 +302,13 @@ class MercerPlane extends HTMLElement {
   /** @param {number} index */
   selectAloud(index) {
     this.select(index);
-    this.announce(describePoint(this._state, this._result, index));
+    this.announce(describePoint(this._state, this.machine, index));
   }
 
   announceSoon() {
     clearTimeout(this.announceTimer);
     this.announceTimer = setTimeout(() => {
-      if (this._state.selected !== null) this.announce(describePoint(this._state, this._result, this._state.selected));
+      if (this._state.selected !== null) this.announce(describePoint(this._state, this.machine, this._state.selected));
     }, 500);
   }
 
@@ -329,10 +336,12 @@ class MercerPlane extends HTMLElement {
     const index = this.hover ?? this._state.selected;
     const busy = this.dragging !== null || this.input?.drag;
     if (index === null || !this._state.points[index] || (busy && this.input?.drag?.kind !== "move")) return this.card.hide();
-    const known = this.card.index === index && this.answerFor === this._state.points ? this.card.answer : null;
-    this.card.fill(index, this._state, this._result, known);
+    const step = this._frame?.answer ? (this._frame.step ?? null) : null;
+    const known = step === null && this.card.index === index && this.answerFor === this._state.points ? this.card.answer : null;
+    this.card.fill(index, this._state, this.machine, known, step);
     this.placeCard(index);
-    if (known || busy) return;
+    // conditions and leave-one-out answers are those of the exact machine
+    if (known || busy || step !== null) return;
     const version = ++this.cardVersion;
     clearTimeout(this.cardTimer);
     this.cardTimer = setTimeout(() => this.askPoint(index, version), 140);
@@ -351,7 +360,7 @@ class MercerPlane extends HTMLElement {
     try {
       const payload = { state: { ...state, procedure: null, lesson: null, selected: null }, index };
       const answer = await new Promise((resolve, reject) => send(this, "ask", { name: "point", payload, resolve, reject }));
-      if (this.card.index !== index || state.points !== this._state.points) return;
+      if (this.card.index !== index || state.points !== this._state.points || this._frame) return;
       this.card.answer = answer;
       this.answerFor = state.points;
       this.card.fill(index, this._state, this._result, answer);
@@ -363,7 +372,7 @@ class MercerPlane extends HTMLElement {
 
   /** @param {number} x @param {number} y @returns {number | null} f between grid points */
   valueAtPlace(x, y) {
-    const grid = this._result?.grid;
+    const grid = this.machine?.grid;
     if (!grid?.values || grid.labels) return null;
     this._field ??= fieldOf(grid.values);
     const [x0, x1, y0, y1] = grid.view;
@@ -406,13 +415,12 @@ class MercerPlane extends HTMLElement {
     const look = { ...this.look, pair: pair.map((/** @type {number} */ label) => classColour(label)), positive: pair[1] };
     const frame = { width: this.width, height: this.height, view: this.view };
     const axes = this._axes ?? AXES[/** @type {"classify"} */ (this._state.mode)];
-    return { pair, shapes: buildScene(frame, this._state, this._result, this._frame?.answer ?? null, look, axes) };
+    return { pair, shapes: buildScene(frame, this._state, this._result, this._frame, look, axes) };
   }
 
   /** Regions on their own small canvas. @param {[number, number]} pair @returns {{canvas: HTMLCanvasElement, box: number[]} | null} */
   regions(pair) {
-    const machine = this._frame?.answer?.grid?.values ? this._frame.answer : this._result;
-    const grid = machine?.grid;
+    const grid = this.machine?.grid;
     if (!this._state.show.regions || !PLANE_MODES.has(this._state.mode) || !grid?.values) return null;
     const [width, height] = [Math.ceil(this.width / 1.5), Math.ceil(this.height / 1.5)];
     const key = [grid, this._dark, width, height, pair.join()];
@@ -435,8 +443,7 @@ class MercerPlane extends HTMLElement {
     this.paintedFor = key;
     if (same && this.points.move(this.dragging, this.pixelsOf(this.dragging))) return this.paintHand();
     this.paintCanvas();
-    const machine = this._frame?.answer?.points ? this._frame.answer : this._result;
-    this.points.draw(this._state, machine?.points, this.pixels, { hover: this.hover, other: this._other, marks: this._frame?.marks ?? [] });
+    this.points.draw(this._state, this.machine?.points, this.pixels, { hover: this.hover, other: this._other, marks: this._frame?.marks ?? [] });
     this.paintHand();
     this.describe();
   }
@@ -471,7 +478,7 @@ class MercerPlane extends HTMLElement {
     const classes = new Set(points.map((/** @type {number[]} */ p) => p[2])).size;
     const label = `Plane with ${points.length} points${mode === "classify" ? ` of ${classes} ${classes === 1 ? "class" : "classes"}` : ""}`;
     if (this.surface.getAttribute("aria-label") !== label) this.surface.setAttribute("aria-label", label);
-    const step = this._frame?.answer ? (this._frame.label ?? `Step ${this._frame.step ?? ""}: in colour the machine of this step, in grey the optimum`) : null;
+    const step = this._frame?.answer ? `Step ${this._frame.step}: in colour the machine of this step${this._frame.grey ? ", in grey the optimum" : ""}` : null;
     const text = step ?? this.messageText();
     if (this.banner.textContent !== text) this.banner.textContent = text;
     this.banner.hidden = !text;
@@ -494,13 +501,12 @@ class MercerPlane extends HTMLElement {
   toSVG() {
     const { pair, shapes } = this.scene();
     const regions = this.regions(/** @type {[number, number]} */ (pair));
-    const machine = this._frame?.answer?.points ? this._frame.answer : this._result;
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${this.width} ${this.height}" width="${this.width}" height="${this.height}" font-family="system-ui, sans-serif">`,
       `<rect width="100%" height="100%" fill="${this.look.paper}"/>`,
       regions ? `<image href="${regions.canvas.toDataURL("image/png")}" x="${regions.box[0]}" y="${regions.box[1]}" width="${regions.box[2]}" height="${regions.box[3]}" preserveAspectRatio="none"/>` : "",
       writeShapes(shapes, this.look.paper),
-      this.points.write(this._state, machine?.points, this.pixels, this.look),
+      this.points.write(this._state, this.machine?.points, this.pixels, this.look),
       "</svg>",
     ].join("\n");
   }
@@ -517,8 +523,7 @@ class MercerPlane extends HTMLElement {
     const regions = this.regions(/** @type {[number, number]} */ (pair));
     if (regions) context.drawImage(regions.canvas, regions.box[0], regions.box[1], regions.box[2], regions.box[3]);
     paintShapes(context, shapes, this.look.paper);
-    const machine = this._frame?.answer?.points ? this._frame.answer : this._result;
-    this.points.paint(context, this._state, machine?.points, this.pixels, this.look);
+    this.points.paint(context, this._state, this.machine?.points, this.pixels, this.look);
     return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser made no picture."))), "image/png"));
   }
 }

@@ -25,25 +25,28 @@ export class PointCard {
   /**
    * @param {number} index @param {any} state @param {any} result
    * @param {any} answer of `point`, null while it is not known
+   * @param {number | null} [step] of a procedure, if `result` is its machine, which need not satisfy any condition
    */
-  fill(index, state, result, answer) {
+  fill(index, state, result, answer, step = null) {
     if (index !== this.index) this.side = undefined;
     this.index = index;
     const [x, y, label] = state.points[index];
     const plane = state.mode === "classify" || state.mode === "one_class";
     const points = result?.points?.f?.length === state.points.length ? result.points : null;
     /** @type {(string | null)[][]} */ const rows = [];
-    const status = points?.state?.[index];
+    const status = step === null && points?.state?.[index];
     if (points && state.mode !== "process") {
       rows.push(["α", tidy(answer?.alpha ?? points.alpha?.[index])]);
       rows.push(["slack ξ", tidy(answer?.slack ?? points.slack?.[index])]);
     }
     if (points) rows.push([state.mode === "process" ? "mean" : "f(x)", tidy(answer?.f ?? points.f?.[index])]);
     const title = state.mode === "classify" ? `Point ${index + 1} · class ${label}` : `Point ${index + 1}`;
+    const after = step === null ? "" : html("p", { class: "card-line", text: `after step ${step}` });
     const names = plane && state.mode === "classify" ? STATES : LINE_STATES;
     this.element.replaceChildren(
       html("p", { class: "card-title" }, html("span", { class: `dot class-${state.mode === "classify" ? label : 0}`, "aria-hidden": "true" }), html("strong", { text: title, title: className(label) }), html("span", { class: "place", text: `(${tidy(x, 3)}, ${tidy(y, 3)})` })),
       html("dl", { class: "card-numbers" }, ...rows.flatMap(([name, value]) => [html("div", {}, html("dt", { text: name }), html("dd", { text: value }))])),
+      after,
       status && state.mode !== "one_class" && state.mode !== "process" && !answer?.kkt ? html("p", { class: "card-line", text: names[/** @type {"zero"} */ (status)] }) : "",
       answer?.kkt ? html("p", { class: "card-line", text: String(answer.kkt) }) : "",
       this.leaveOneOut(answer),

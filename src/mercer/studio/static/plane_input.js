@@ -7,6 +7,7 @@
  */
 import { MOST_POINTS } from "./store.js";
 
+const TOUCH = 22; // pixels between a finger and its point
 const BRUSH = 34; // radius in pixels
 const SPACING = 26; // pixels between two dabs of the brush
 const DAB = 2; // points per dab
@@ -20,6 +21,8 @@ export class PlaneInput {
     this.drag = null;
     this.count = 0;
     /** @type {number[] | null} */ this.pending = null;
+    // a finger on a point or with a brush draws; elsewhere it scrolls the page up and down (touch-action: pan-y)
+    surface.addEventListener("touchstart", (event) => this.touch(/** @type {TouchEvent} */ (event)), { passive: false });
     surface.addEventListener("pointerdown", (event) => this.down(/** @type {PointerEvent} */ (event)));
     surface.addEventListener("pointermove", (event) => this.move(/** @type {PointerEvent} */ (event)));
     surface.addEventListener("pointerup", (event) => this.up(/** @type {PointerEvent} */ (event)));
@@ -34,6 +37,13 @@ export class PlaneInput {
   at(event) {
     const box = this.surface.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  /** @param {TouchEvent} event */
+  touch(event) {
+    const box = this.surface.getBoundingClientRect();
+    const { clientX, clientY } = event.touches[0];
+    if (this.plane.tool !== "move" || this.plane.hit([clientX - box.left, clientY - box.top], TOUCH) !== null) event.preventDefault();
   }
 
   /** @param {PointerEvent} event */
@@ -54,8 +64,13 @@ export class PlaneInput {
       this.drag = { ...base, kind: "erase" };
       this.eraseAt(place, event.pointerType === "touch");
     } else {
-      let index = this.plane.hit(place, event.pointerType === "touch" ? 22 : 13);
+      let index = this.plane.hit(place, event.pointerType === "touch" ? TOUCH : 13);
       let added = false;
+      if (index === null && event.pointerType === "touch") {
+        // the finger may scroll the page: the point is added once it lifts
+        this.drag = { ...base, kind: "tap" };
+        return;
+      }
       if (index === null) {
         const [x, y] = this.plane.toData(...place);
         index = this.plane.add(x, y, gesture);
@@ -109,6 +124,7 @@ export class PlaneInput {
       this.plane.setView([x0 - dx, x1 - dx, y0 + dy, y1 + dy]);
     }
     drag.last = place;
+    if (drag.kind === "tap") return;
     this.plane.hoverAt(drag.kind === "move" ? drag.index : null, place);
   }
 
@@ -117,6 +133,10 @@ export class PlaneInput {
     const drag = this.drag;
     if (!drag) return;
     if (this.pending && drag.moved) this.apply(drag, this.at(event));
+    if (drag.kind === "tap" && event.type === "pointerup" && !drag.moved) {
+      this.plane.add(...this.plane.toData(...drag.start), drag.gesture);
+      this.plane.select(null);
+    }
     this.pending = null;
     this.drag = null;
     this.plane.dragging = null;
@@ -139,7 +159,7 @@ export class PlaneInput {
 
   /** @param {number[]} place @param {boolean} touch */
   eraseAt(place, touch) {
-    const index = this.plane.hit(place, touch ? 22 : 14);
+    const index = this.plane.hit(place, touch ? TOUCH : 14);
     if (index !== null) this.plane.remove(index, this.drag?.gesture);
   }
 

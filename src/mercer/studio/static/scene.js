@@ -35,7 +35,7 @@ export function niceStep(length, count) {
  * @param {Frame} frame
  * @param {any} state
  * @param {any} result the answer of `fit`, or null
- * @param {any} step the machine of a step (an answer of `frame`), with `result` in grey behind it; or null
+ * @param {any} step {answer, grey}: the machine of a step, and the exact one of its procedure in grey behind it, or null; or null
  * @param {Record<string, string>} look colours: ink, soft, faint, line, paper, accent, warn
  * @param {{x: string, y: string}} axes
  * @returns {Shape[]}
@@ -45,18 +45,20 @@ export function buildScene(frame, state, result, step, look, axes) {
   gridLines(shapes, frame, look, axes);
   const pixels = toPixels(frame);
   if (PLANE_MODES.has(state.mode)) {
-    if (step && result?.grid?.values) levels(shapes, pixels, result, state, { ...look, ink: look.faint, pair: [look.faint, look.faint] }, 0.9);
-    const machine = step ?? result;
+    if (step?.grey?.grid?.values) levels(shapes, pixels, step.grey, state, { ...look, ink: look.faint, pair: [look.faint, look.faint] }, 0.9);
+    const machine = step?.answer ?? result;
     if (machine?.grid?.values) levels(shapes, pixels, machine, state, look, 1);
     if (machine?.line && !machine?.grid?.values) lineOf(shapes, pixels, frame, machine.line, look);
     if (result?.proof && !step) proof(shapes, pixels, result.proof, state, look);
+  } else if (step) {
+    for (const [machine, stroke] of [[step.grey, look.faint], [step.answer, look.accent]])
+      if (machine?.grid?.f) shapes.push({ lines: [curve(pixels, machine.grid.x, machine.grid.f)], stroke, width: 2.5 });
   } else if (result?.grid) {
     if (state.mode === "regress") tube(shapes, pixels, result.grid, state, look);
     if (state.mode === "quantiles") quantileCurves(shapes, pixels, result.grid, state, look, frame);
     if (state.mode === "process") process(shapes, pixels, result.grid, look);
-    if (step?.grid?.f) shapes.push({ lines: [curve(pixels, step.grid.x, step.grid.f)], stroke: look.accent, width: 2.5 });
   }
-  const machine = step ?? result;
+  const machine = step?.answer ?? result;
   if (state.show.slack && machine?.points?.slack) slackBars(shapes, pixels, state, machine, look);
   return shapes;
 }
@@ -224,12 +226,17 @@ function quantileCurves(shapes, pixels, grid, state, look, frame) {
   if (state.show.regions)
     for (let k = 0; 2 * k + 1 < count; k++)
       shapes.push({ lines: [band(pixels, grid.x, grid.curves[order[k][1]], grid.curves[order[count - 1 - k][1]])], closed: true, fill: look.accent, opacity: 0.12 });
+  const marks = state.points.map((/** @type {number[]} */ [x, y]) => pixels(x, y));
   for (const [quantile, index] of order) {
     const middle = Math.abs(quantile - 0.5) < 1e-9;
     const line = curve(pixels, grid.x, grid.curves[index]);
     shapes.push({ lines: [line], stroke: middle ? look.ink : look.accent, width: middle ? 2.5 : 1.8 });
-    const end = line.filter(([x]) => x < frame.width - 46).pop();
-    if (end) shapes.push({ label: { x: end[0], y: end[1] - 6, text: String(quantile), anchor: "left", size: 12 }, fill: look.ink });
+    // near the right end, where it is farthest from the points
+    const places = line.filter(([x, y]) => x > 0.6 * frame.width && x < frame.width - 46 && y > 24 && y < frame.height - 24).map(([x, y]) => [x, y - 6]);
+    if (!places.length) continue;
+    const room = (/** @type {number[]} */ [x, y]) => Math.min(40, ...marks.map(([px, py]) => Math.hypot((px - x - 10) / 2, py - y + 4)));
+    const [x, y] = places.reduce((best, place) => (room(place) >= room(best) ? place : best));
+    shapes.push({ label: { x, y, text: String(quantile), anchor: "left", size: 12 }, fill: look.ink });
   }
 }
 

@@ -78,6 +78,8 @@ export class Stepper extends Panel {
     this.seed = 0;
     /** @type {number[]} points that the present step moved */ this.marks = [];
     /** the part of the plane that was asked for */ this.seen = "";
+    /** @type {any} the exact machine of the run, drawn in grey */ this.grey = null;
+    /** the run and the part of the plane of the grey machine */ this.greyKey = "";
     /** @type {ReturnType<typeof setTimeout> | undefined} */ this.clock = undefined;
   }
 
@@ -160,7 +162,7 @@ export class Stepper extends Panel {
       if (this.answer && this.state?.procedure && !this.body.inert) this.moveTo(this.position, false);
     } else {
       this.play(false);
-      if (this.answer) this.emit("frame", { answer: null, step: 0, marks: [] });
+      if (this.answer) this.emit("frame", { answer: null });
     }
   }
 
@@ -181,7 +183,7 @@ export class Stepper extends Panel {
     const chosen = this.choice.value;
     this.ruleLabel.hidden = chosen !== "coordinate";
     this.pairLabel.hidden = chosen !== "coordinate";
-    this.again.hidden = !(chosen === "pegasos" || (chosen === "coordinate" && this.rule.value === "random"));
+    this.again.hidden = !(chosen === "pegasos" || chosen === "perceptron" || (chosen === "coordinate" && this.rule.value === "random"));
     this.close.hidden = !chosen;
     const mode = this.state?.mode ?? "classify";
     for (const option of this.choice.options) {
@@ -213,7 +215,7 @@ export class Stepper extends Panel {
       const pair = this.pair ?? this.freePair();
       if (pair) found.coordinates = pair;
     }
-    if (found.name === "coordinate" || found.name === "pegasos") found.seed = this.seed;
+    if (["coordinate", "pegasos", "perceptron"].includes(found.name)) found.seed = this.seed;
     if (found.name === "pegasos" || found.name === "perceptron") {
       // the back end shows at most 300 steps; up to 60 points it shows every one
       found.passes = Math.max(5, Math.min(20, Math.floor(299 / Math.max(1, this.state.points.length))));
@@ -272,7 +274,7 @@ export class Stepper extends Panel {
     this.pair = null;
     this.body.hidden = true;
     this.fail(null);
-    this.emit("frame", { answer: null, step: 0, marks: [] });
+    this.emit("frame", { answer: null });
   }
 
   /** Ask for the steps of the present machine. */
@@ -291,7 +293,7 @@ export class Stepper extends Panel {
       this.answer = null;
       this.body.hidden = true;
       this.body.inert = false;
-      this.emit("frame", { answer: null, step: 0, marks: [] });
+      this.emit("frame", { answer: null });
       this.fail(error);
     });
   }
@@ -391,14 +393,37 @@ export class Stepper extends Panel {
   }
 
   /** Ask for the machine of the present step, on the part of the plane that the last fit had. */
-  askFrame() {
+  async askFrame() {
     const step = this.stepNumber();
     const shown = this.result?.grid;
     const grid = shown?.rows ? [shown.columns, shown.rows] : shown?.columns ? [shown.columns, 2] : GRID;
     const view = shown?.view ?? this.state.view;
     this.seen = String(view);
     const payload = { state: { ...this.state, view }, procedure: this.asked, step, grid };
-    this.askNewest("frame", payload, (answer) => this.emit("frame", { answer, step, marks: this.marks }));
+    if (!(await this.askGrey(payload)) || !this.answer) return;
+    const values = this.values();
+    this.askNewest("frame", payload, (answer) => this.emit("frame", { answer, grey: this.grey, step, marks: this.marks, values }));
+  }
+
+  /** The exact machine of the run, once for each part of the plane. @param {any} payload @returns {Promise<boolean>} false: a newer question waits for it */
+  async askGrey(payload) {
+    const key = JSON.stringify([this.key, payload.state.view, payload.grid]);
+    if (key === this.greyKey) return true;
+    try {
+      const grey = this.answer.exact ? await this.ask("frame", { ...payload, step: -1 }) : null;
+      [this.grey, this.greyKey] = [grey, key];
+    } catch (error) {
+      if (/** @type {Error} */ (error).name === "AbortError") return false;
+      this.grey = null;
+    }
+    return true;
+  }
+
+  /** Primal and dual value of the present step, and the largest and smallest value of the run; null if it has none. */
+  values() {
+    const { primal, dual } = this.answer.bounds ?? {};
+    if (!primal) return null;
+    return { primal: primal[this.position], dual: dual[this.position], range: [Math.min(...dual), Math.max(...primal)] };
   }
 
   /** Keep the step in the state, without an entry in the history. */

@@ -218,8 +218,10 @@ export function decodeFragment(fragment) {
   return parseState(text);
 }
 
-/** @param {string} text JSON, as in a file @returns {State} */
+/** @param {string} text JSON, as in a file, or a copied link @returns {State} */
 export function parseState(text) {
+  const link = /#s=[\w-]+\s*$/.exec(text);
+  if (link && !text.trimStart().startsWith("{")) return /** @type {State} */ (decodeFragment(link[0].trimEnd()));
   let part;
   try {
     part = JSON.parse(text);
