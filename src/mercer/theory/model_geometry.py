@@ -71,7 +71,8 @@ class Hyperplane:
 
 def is_one_of(labels: Vector, side: Any) -> Vector:
     """Which labels are on a side: one label, or a tuple of labels."""
-    return np.isin(labels, np.asarray(side, labels.dtype))
+    found: Vector = np.any([labels == label for label in (side if isinstance(side, tuple) else (side,))], axis=0)
+    return found
 
 
 def names_of_sides(positive: Any, negative: Any) -> str:
