@@ -8,11 +8,17 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from tests.clocks import Countdown
 from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, OneClassSVM, certify, load, save
 from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Spectrum
+from mercer.landmarks.growth import LandmarkOptions
+from mercer.landmarks.landmark_solver import LandmarkSolver
+from mercer.losses import Hinge, Squared
+from mercer.problems.solution import Options
 
 RIDGE = {"kernel": "rbf", "gamma": 0.3, "alpha": 0.5}
 
@@ -217,6 +223,46 @@ def test_limits_leave_a_certified_machine():
             model = machine.set_params(landmarks="auto", time_limit=0.0).fit(X, y)
         assert model.certificate_.valid
         assert len(model.predict(X)) == len(X)
+
+
+@pytest.mark.parametrize("machine", [SVC(gamma=3.0, C=1e4), KernelRidge(kernel="rbf", gamma=3.0)], ids=named)
+def test_a_limit_during_a_round_keeps_the_best_round(machine):
+    """Wherever a run is cut, its machine is not worse than an earlier round, and its certificate is valid."""
+    X, labels, f = curved()
+    data = Data(Gaussian(3.0), X, len(X))
+    loss, y = (Hinge(), np.where(labels == "yes", 1.0, -1.0)) if isinstance(machine, SVC) else (Squared(), f)
+    rounds = set()
+    for questions in (0, 5, 20, 40, 80, 160, 320, 640):
+        problem = data, loss, y, np.full(len(X), 1e4), True, Options(precision="float64"), Countdown(questions), None
+        found = LandmarkSolver(LandmarkOptions(tol=1e-9, most=800))(*problem)
+        proof, earlier = found.certificate, [round.primal for round in found.growth[:-1]]
+        assert proof.valid and found.growth[-1].primal == proof.primal
+        assert proof.primal <= min(earlier, default=np.inf) * (1 + 1e-4)
+        F = data.kernel.block(data.exact(np.arange(len(X))), data.exact(found.landmarks)) @ found.coef
+        paid = loss.primal(found.size, y, F, np.full(len(X), 1e4), found.thresholds, np.zeros(1))
+        assert paid == pytest.approx(proof.primal, rel=1e-9)
+        rounds.add(len(found.growth))
+    assert len(rounds) > 1
+
+
+@pytest.mark.parametrize("landmarks", [60, "auto"])
+def test_max_iter_ends_growth_and_is_said(landmarks):
+    """The restricted problem is ended by max_iter: no further landmarks, and advice on max_iter."""
+    X, labels, _ = curved()
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2") as said:
+        model = SVC(gamma=0.3, C=1e3, landmarks=landmarks, max_iter=2).fit(X, labels)
+    assert model.fit_status_ == 1 and model.certificate_.valid and len(model.growth_) == 1
+    assert not any("depend on these" in str(warning.message) for warning in said)
+
+
+def test_half_of_a_small_number_of_landmarks_is_chosen():
+    """A number below the first round's is not a random draw: the machine is better than one of random landmarks."""
+    X, labels, _ = curved()
+    chosen = SVC(gamma=0.3, landmarks=40).fit(X, labels)
+    assert [round.n_landmarks for round in chosen.growth_] == [20, 40]
+    draws = [np.random.default_rng(seed).choice(len(X), 40, replace=False) for seed in range(5)]
+    random = [SVC(gamma=0.3, landmarks=X[index]).fit(X, labels).certificate_.primal for index in draws]
+    assert chosen.certificate_.primal < min(random)
 
 
 def test_the_same_seed_gives_the_same_machine_for_any_number_of_threads():
