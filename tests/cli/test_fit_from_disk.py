@@ -111,7 +111,7 @@ def test_a_time_limit_ends_the_fit_to_all_rows(path, tmp_path, capsys):
 
 
 def test_the_fit_to_all_rows_begins_at_the_machine_of_the_search(path, tmp_path, capsys):
-    """Without time for all rows the machine of the search is written; a score that is not its own is said to be that."""
+    """Without time for all rows the machine of the search is written; the score is said not to be its own."""
     new, model = table(2000, seed=1), tmp_path / "m.mercer"
     rows = PreparedRows(path, "y", memory=1)
     outcome = train(_sample(rows, 2000), task="classification", kernel="linear", job=Job())

@@ -1,6 +1,7 @@
 """Landmark machines: their certificates hold for the exact problem, and their limits are said."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -172,6 +173,11 @@ def test_polish_ends_at_the_exact_machine():
         np.testing.assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=1e-4)
         assert model.certificate_.relative_gap < 1e-3
         assert not hasattr(model, "landmarks_")
+        if not isinstance(machine, KernelRidge):  # its exact machine has no use for a start
+            assert model.growth_[-1].n_landmarks == 50
+            assert model.landmark_certificate_.primal >= model.certificate_.dual
+            assert certify(model, X, y).relative_gap < 1e-3
+            assert pickle.loads(pickle.dumps(model)).growth_ == model.growth_
         given = clone(machine).set_params(landmarks=X[:30], polish=True).fit(X, y)
         assert given.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-4)
 
@@ -181,6 +187,10 @@ def test_other_samples_and_storages():
     X, labels, _ = curved(300)
     dense = SVC(gamma=0.3, landmarks=50).fit(X, labels)
     sparse = SVC(gamma=0.3, landmarks=50).fit(sp.csr_array(X), labels)
+    given = [
+        SVC(gamma=0.3, landmarks=rows).fit(X, labels).certificate_.primal for rows in (X[:30], sp.csr_array(X[:30]))
+    ]
+    assert given[0] == given[1]
     assert sparse.certificate_.primal == pytest.approx(dense.certificate_.primal, rel=1e-3)
     K = Gaussian(0.3)(X, X)
     matrix = SVC(kernel="precomputed", landmarks=50).fit(K, labels)
@@ -253,6 +263,21 @@ def test_max_iter_ends_growth_and_is_said(landmarks):
         model = SVC(gamma=0.3, C=1e3, landmarks=landmarks, max_iter=2).fit(X, labels)
     assert model.fit_status_ == 1 and model.certificate_.valid and len(model.growth_) == 1
     assert not any("depend on these" in str(warning.message) for warning in said)
+
+
+@pytest.mark.parametrize("C", [1e90, 1e160, 1e300])
+def test_enormous_weights_are_refused_or_certified(C):
+    """Up to sums of 1e100 there is a model with a certificate; beyond, an error that says the limit."""
+    X, labels, f = curved(200)
+    for machine, y in ((SVC(C=C), labels), (SVC(C=C, loss="squared_hinge"), labels), (SVR(C=C), f)):
+        machine.set_params(landmarks=20)
+        if C < 1e98:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                assert np.isfinite(machine.fit(X, y).certificate_.primal)
+            continue
+        with pytest.raises(InvalidInputError, match=r"their products overflow in a landmark machine, which takes sums"):
+            machine.fit(X, y)
 
 
 def test_half_of_a_small_number_of_landmarks_is_chosen():

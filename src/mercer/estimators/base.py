@@ -577,7 +577,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
-        if self.landmarks is not None or hasattr(self, "landmarks_"):
+        if self.landmarks is not None or hasattr(self, "growth_"):
             self._publish_landmarks(list(solutions))
 
     def _warn_unfinished(self) -> None:

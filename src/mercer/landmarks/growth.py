@@ -43,6 +43,8 @@ NEARLY = 0.9
 LIMITS = ("max_landmarks", "memory")
 # share of the memory that the rows of L may take: growing them needs the old ones beside the new ones
 MEMORY_SHARE = 0.6
+# the largest sum of weights: a product of three β has a finite value
+LARGEST = 1e100
 # the certificate of a start
 UNKNOWN = Certificate(np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, False, "a start", "it was not computed")
 
@@ -238,11 +240,21 @@ class Growth(ABC):
 
     # ---- rounds ----------------------------------------------------------------------------------------------
 
+    def _check_weights(self, total: float) -> None:
+        """Raise if products of weights, whose sum is given, may overflow."""
+        if not total <= LARGEST:
+            raise InvalidInputError(
+                f"The sum of the weights, C · sample_weight or sample_weight / alpha, is {total:.3g}: their products "
+                f"overflow in a landmark machine, which takes sums up to {LARGEST:g}. Lower C or the weights, or use "
+                "landmarks=None."
+            )
+
     @property
     def m(self) -> int:
         """The number of landmarks."""
         return len(self.root)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def run(self) -> Any:
         """Grow until the machine is near enough to the exact one, or until a limit."""
         tol, grows = self.choice.tol, self.choice.count is None

@@ -24,6 +24,7 @@ from mercer.landmarks.growth import (
     SHARE,
     UNKNOWN,
     Growth,
+    GrowthRound,
     LandmarkOptions,
     LandmarkSolution,
     Restricted,
@@ -43,7 +44,7 @@ from mercer.losses import Loss, OneClass
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import feasible_start
-from mercer.problems.solution import Options, Solution, Status
+from mercer.problems.solution import Certificate, Options, Solution, Status
 from mercer.svm.solve import solve_problem
 
 # landmarks are chosen on a random part of the samples: at least PART, and PART_ROWS_PER_LANDMARK for each possible
@@ -101,7 +102,17 @@ class LandmarkSolver:
         if not self.options.polish or clock.over() is not None:
             return found
         exact = solve_problem(data, loss, y, weight, intercept, options, clock, found.beta)
-        return replace(exact, trace=found.trace + exact.trace, steps=found.steps + exact.steps)
+        steps = replace(exact, trace=found.trace + exact.trace, steps=found.steps + exact.steps)
+        return PolishedSolution(**vars(steps), landmark_certificate=found.landmark_certificate, growth=found.growth)
+
+
+@dataclass(frozen=True)
+class PolishedSolution(Solution):
+    """An exact machine that continued from a landmark machine, with the record of the latter (`LandmarkSolution`)."""
+
+    landmark_certificate: Certificate = UNKNOWN
+    growth: tuple[GrowthRound, ...] = ()
+    ended_by: str = ""
 
 
 class Every(NamedTuple):
@@ -143,6 +154,7 @@ class ArrayGrowth(Growth):
         super().__init__(options, clock, choice)
         self.loss, self.intercept = loss, intercept or isinstance(loss, OneClass)
         self.kept: Vector | None = None
+        self._check_weights(float(weight.sum()))
         self._state(data, y, weight)
         self.every = Every(data, y, weight, self.qp)
         self.n, self.rows_in_one_place, self.sums = data.n, data.n, self.qp.sums

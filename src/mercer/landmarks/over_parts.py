@@ -179,6 +179,7 @@ class PartsGrowth(Growth):
         self.n = sum(own.n for own in begun)
         self.sums = np.full(int(statement.intercept), sum(own.total for own in begun))
         self.weight = sum(own.weight for own in begun)
+        self._check_weights(self.weight)
         if self.n == 0:
             raise InvalidInputError("No sample has a positive weight: give at least one.")
         layout = parts.layout()._asdict()

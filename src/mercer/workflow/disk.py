@@ -182,8 +182,8 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
         messages.append(f"{why} the fit to all rows before the optimum; the model is {machine.certificate_}.")
     if outcome.evaluation is not None and machine.certificate_.relative_gap >= FAR:
         messages.append(
-            f"The score is that of machines fitted to the {len(outcome.samples):,} rows of the search, not of the model, "
-            "which is not solved. Allow more time."
+            f"The score is that of machines fitted to the {len(outcome.samples):,} rows of the search, not of the "
+            "model, which is not solved. Allow more time."
         )
     return replace(
         outcome,
@@ -196,9 +196,10 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
 
 
 def _begin_with_search(machine: Any, outcome: Outcome, rows: PreparedRows) -> None:
-    """Let the fit to all rows begin at the machine of the search; columns that the search has not seen have weight 0."""
+    """Let the fit to all rows begin at the machine of the search; columns it has not seen have weight 0."""
     found = outcome.machine
-    if not np.array_equal(getattr(found, "classes_", ()), np.unique(rows.y) if hasattr(found, "classes_") else ()):
+    assert rows.y is not None and rows.columns is not None
+    if hasattr(found, "classes_") and not np.array_equal(found.classes_, np.unique(rows.y)):
         return
     names = [str(name) for name in outcome.model.named_steps[PREPARE].get_feature_names_out()]
     place = {name: j for j, name in enumerate(rows.columns)}
