@@ -232,6 +232,15 @@ def test_an_empty_delayed_part_is_predicted(client):
         assert np.mean(np.concatenate(found) == local.predict(X)) > 0.99
 
 
+def test_missing_labels_and_saving_are_said(tmp_path):
+    """A text that is missing is named by part and row; a model of a cluster is saved as its ordinary model."""
+    y = np.array(["a", None, "b"], dtype=object)
+    with pytest.raises(InvalidInputError, match="y is missing in part 4, row 1"):
+        labels_of(4, Chunk(np.zeros((3, 1)), y, np.ones(3), None))
+    with pytest.raises(InvalidInputError, match=r"save its ordinary model, model\.to_local\(\)"):
+        mercer.save(mercer_dask.LinearSVC(), tmp_path / "m.mercer")
+
+
 def test_a_closed_client_is_said():
     """The error says that the client is closed, before anything is sent."""
     X, y, _ = samples(50)

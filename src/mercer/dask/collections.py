@@ -288,6 +288,12 @@ def labels_of(index: int, chunk: Chunk) -> Labels:
             f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be finite. Remove these rows or fill in "
             "their labels."
         )
+    if y.dtype == object:
+        missing = np.flatnonzero([value is None or value != value for value in y])
+        if len(missing):
+            raise InvalidInputError(
+                f"y is missing in part {index}, row {missing[0]}: remove such rows or fill in their labels."
+            )
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise InvalidInputError(
             f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "

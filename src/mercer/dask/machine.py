@@ -45,9 +45,7 @@ class OnCluster(BaseEstimator):  # type: ignore[misc]
     def _running(client: Client) -> Client:
         """The client. Raises if it is closed."""
         if client.status not in ("running", "connecting"):
-            raise ClusterError(
-                f"The client is {client.status}: make another one, and give it as client=, or fit again."
-            )
+            raise ClusterError(f"The client is {client.status}: make another one, and give it as client=.")
         return client
 
     def _check_supported(self) -> None:

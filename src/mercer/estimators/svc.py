@@ -12,12 +12,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
-from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
+from mercer.estimators.base import (
+    STEPWISE_PARAMETERS,
+    ClassScoreMixin,
+    KernelMachine,
+    class_ends,
+    keep_parameters,
+    norm,
+    warn_user,
+)
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.estimators.prediction import (
@@ -59,7 +66,7 @@ def check_memory(n_samples: int, n_classes: int, per_pair: int) -> None:
         )
 
 
-class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+class BaseSVC(ClassScoreMixin, KernelMachine):
     """One-vs-one classification by LIBSVM's conventions: class i against class j > i, i being positive."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

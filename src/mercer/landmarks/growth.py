@@ -397,7 +397,8 @@ def check_choice(loss: Loss, options: Options) -> None:
             "Use a large finite C, or landmarks=None."
         )
     if options.solver != "auto" or options.trace:
+        what = "trace=True follows a procedure for" if options.trace else f"solver={options.solver!r} solves"
         raise InvalidInputError(
-            f"solver={options.solver!r} solves the exact problem, and landmarks restrict it. Use solver='auto' and "
+            f"{what} the exact problem, and landmarks restrict it. Use solver='auto' and "
             "trace=False with landmarks, or landmarks=None."
         )
