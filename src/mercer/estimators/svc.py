@@ -378,8 +378,9 @@ class SVC(MachineUpdatesMixin, BaseSVC):
     landmarks : None, "auto", int or samples, default=None
         Restrict the machine to the span of some samples, for large training sets. None: the exact machine. "auto": as
         many landmarks as ``landmark_tol`` asks for. A number: this many for each pair of classes, at least half of
-        them chosen by how much each reduces the distance to the exact machine. Samples (rows, strings, …): these. Prediction then costs one kernel value per landmark,
-        and ``certificate_`` bounds the distance to the exact machine.
+        them chosen by how much each reduces the distance to the exact machine. Samples (rows, strings, …): these.
+        Prediction then costs one kernel value per landmark, and ``certificate_`` bounds the distance to the exact
+        machine.
     landmark_tol : float, default=0.01
         For "auto": the relative gap to the exact machine at which growth ends.
     max_landmarks : int, default=2000
