@@ -260,7 +260,7 @@ def test_what_is_refused():
         solve(parts, NuHinge(0.5))
     with pytest.raises(InvalidInputError, match="polish=True continues to the exact machine, which is not available"):
         solve(parts, polish=True)
-    with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers, but"):
+    with pytest.raises(InvalidInputError, match="Rows in parts need a kernel object"):
         bind_over_parts(parts, Precomputed())
     with pytest.raises(InvalidInputError, match="Landmarks need a positive semidefinite kernel, but"):
         bind_over_parts(parts, Sigmoid())
