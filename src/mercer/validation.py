@@ -36,6 +36,7 @@ from mercer.kernels.domains import check_no_objects, check_sequence, is_objects,
 from mercer.kernels.features import Matrix, Vector, as_csr, take_samples
 from mercer.kernels.sklearn import is_sklearn_kernel
 from mercer.kernels.user_defined import check_takes_sets
+from mercer.sources.row_source import RowSource
 
 # K[i, j] may differ from K[j, i] by this share of the largest entry
 ASYMMETRY = 1e-6
@@ -172,6 +173,8 @@ def validate_vectors(
     """
     if _is_plain(estimator, X, y, reset, bool(targets.get("multi_output"))):
         pass
+    elif isinstance(X, RowSource):
+        np.asarray(X)  # raises
     elif not reset:
         X = validate_data(estimator, X, reset=False, **_VECTORS)
     else:

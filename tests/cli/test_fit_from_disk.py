@@ -8,9 +8,15 @@ import sys
 
 import numpy as np
 import pytest
+from tests.clocks import Countdown
 
 import mercer
+from mercer import load, save
 from mercer.cli import main
+from mercer.io.blocks.table_rows import PreparedRows
+from mercer.workflow.disk import _fit_all, _sample
+from mercer.workflow.job import Job
+from mercer.workflow.training import train
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -102,6 +108,23 @@ def test_a_time_limit_ends_the_fit_to_all_rows(path, tmp_path, capsys):
     proof = found[-1].best_estimator_.certificate_
     assert np.isfinite(proof.primal) and proof.relative_gap > found[-1].best_estimator_.tol
     assert found.predict(table(10)).shape == (10,)
+
+
+def test_the_fit_to_all_rows_begins_at_the_machine_of_the_search(path, tmp_path, capsys):
+    """Without time for all rows the machine of the search is written; the score is said not to be its own."""
+    new, model = table(2000, seed=1), tmp_path / "m.mercer"
+    rows = PreparedRows(path, "y", memory=1)
+    outcome = train(_sample(rows, 2000), task="classification", kernel="linear", job=Job())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mercer.workflow.disk.Clock", lambda limit, progress: Countdown(0))
+        found = _fit_all(outcome, rows, Job())
+    assert np.mean(found.model.predict(new) == new["y"]) > 0.7
+    proof = found.search.best_estimator_.certificate_
+    assert proof.relative_gap >= 0.5 and any("score is that of machines fitted to the" in m for m in found.messages)
+    zero = found.search.best_estimator_.C * rows.n  # the primal value of w = 0
+    assert proof.primal < zero
+    save(found.model, model)
+    assert np.array_equal(load(model).predict(new), found.model.predict(new))
 
 
 @pytest.mark.slow

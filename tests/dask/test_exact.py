@@ -110,7 +110,7 @@ def test_limits_and_errors(client):
     with pytest.warns(ConvergenceWarning, match=r"Solver terminated early \(max_iter=5\)"):
         model.fit(*data)
     assert model.certificate_.valid and model.certificate_.relative_gap > 1e-3
-    with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers"):
+    with pytest.raises(InvalidInputError, match="Rows in parts need a kernel object"):
         mercer_dask.SVC(landmarks=None, kernel="precomputed", client=client).fit(*data)
 
 

@@ -171,7 +171,7 @@ def test_what_is_refused(client):
     for wrong in ({"polish": True}, {"solver": "qp"}, {"C": np.inf}, {"probability": True}, {"warm_start": True}):
         with pytest.raises(InvalidInputError, match="is not available for rows on several computers"):
             mercer_dask.SVC(**wrong, client=client).fit(dX, dy)
-    with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers"):
+    with pytest.raises(InvalidInputError, match="Rows in parts need a kernel object"):
         mercer_dask.SVC(kernel="precomputed", client=client).fit(dX, dy)
     with pytest.raises(InvalidInputError, match="Landmarks need alpha > 0"):
         mercer_dask.KernelRidge(alpha=0, client=client).fit(dX, dy)

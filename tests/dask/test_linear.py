@@ -220,6 +220,36 @@ def test_unfitted_and_without_a_client():
     assert found.stdout.startswith("No client was found: make one first, such as client = distributed.Client()")
 
 
+def test_an_empty_delayed_part_is_predicted(client):
+    """A part without rows has no predictions: arrays, CSR matrices and frames."""
+    X, y, _ = samples(300)
+    local = mercer.LinearSVC().fit(X, y)
+    model = mercer_dask.LinearSVC(client=client).fit([dask.delayed(X)], [dask.delayed(y)])
+    for kind in (np.asarray, sp.csr_array, pd.DataFrame):
+        parts = [dask.delayed(kind(rows)) for rows in (X[:0], X[:200], X[200:])]
+        found = dask.compute(*model.predict(parts))
+        assert [len(values) for values in found] == [0, 200, 100]
+        assert np.mean(np.concatenate(found) == local.predict(X)) > 0.99
+
+
+def test_missing_labels_and_saving_are_said(tmp_path):
+    """A text that is missing is named by part and row; a model of a cluster is saved as its ordinary model."""
+    y = np.array(["a", None, "b"], dtype=object)
+    with pytest.raises(InvalidInputError, match="y is missing in part 4, row 1"):
+        labels_of(4, Chunk(np.zeros((3, 1)), y, np.ones(3), None))
+    with pytest.raises(InvalidInputError, match=r"save its ordinary model, model\.to_local\(\)"):
+        mercer.save(mercer_dask.LinearSVC(), tmp_path / "m.mercer")
+
+
+def test_a_closed_client_is_said():
+    """The error says that the client is closed, before anything is sent."""
+    X, y, _ = samples(50)
+    with cluster() as client:
+        dX, dy = da.from_array(X, chunks=(25, -1)), da.from_array(y, chunks=25)
+    with pytest.raises(ClusterError, match="The client is closed: make another one, and give it as client="):
+        mercer_dask.LinearSVC(client=client).fit(dX, dy)
+
+
 def test_without_workers_a_fit_ends():
     """An error after some seconds instead of waiting for ever."""
     from mercer.dask.cluster_parts import wait_for

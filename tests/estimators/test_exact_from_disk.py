@@ -83,7 +83,7 @@ def test_limits_and_errors(data, tmp_path):
     for wrong in ({"solver": "qp"}, {"warm_start": True}, {"trace": True}):
         with pytest.raises(InvalidInputError, match=f"{next(iter(wrong))}=.* needs all rows in memory"):
             SVC(**wrong).fit(rows)
-    with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers"):
+    with pytest.raises(InvalidInputError, match="Rows in parts need a kernel object"):
         SVC(kernel="precomputed").fit(rows)
     with pytest.raises(InvalidInputError, match="NuSVR compares all pairs of rows"):
         NuSVR().fit(opened(tmp_path, X, target=f))

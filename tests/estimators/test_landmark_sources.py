@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from tests.naming import named
 
+import mercer
 from mercer import SVC, SVR, KernelRidge, OneClassSVM, load, open_rows, save
 from mercer.exceptions import InvalidInputError
 
@@ -135,7 +136,7 @@ def test_limits_leave_a_certified_machine(path):
         (SVC(landmarks=10, C=np.inf), "A hard margin .* has no landmark machine"),
         (SVC(landmarks=10, probability=True), "probability=True needs all rows in memory"),
         (SVC(landmarks=10, kernel="sigmoid"), "Landmarks need a positive semidefinite kernel"),
-        (SVC(landmarks=10, kernel=lambda A, B: A @ B.T), "Rows in parts are vectors of numbers"),
+        (SVC(landmarks=10, kernel=lambda A, B: A @ B.T), "Rows in parts need a kernel object"),
         (SVC(landmarks=np.ones((3, 5))), "landmarks has 5 features, but X has 3"),
         (KernelRidge(landmarks=10, alpha=0.0), "Landmarks need alpha > 0"),
     ],
@@ -303,3 +304,57 @@ def test_the_memory_of_a_fit_is_the_budget(tmp_path):
     )
     # half of the rows of the factor are copied for a central path; vectors of 0.8 MB each; drawn rows of 8 MB, twice
     assert float(found.stdout) < 20 + 1.5 * 40 + 25 * 0.8 + 2 * 8 + 5
+
+
+def test_other_estimators_say_what_they_need(tmp_path):
+    """Searches and transformers refuse rows on disk in one sentence; scores take their targets from them."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    f = X[:, 0] + 0.1 * X[:, 1]
+    y = np.where(f > 0, "up", "down")
+    np.save(tmp_path / "X.npy", X)
+    rows, numbers = (mercer.open_rows(tmp_path / "X.npy", target=target) for target in (y, f))
+    for machine in (mercer.LinearSVCCV(), mercer.SVCCV(), mercer.Nystroem(), mercer.KernelPCA()):
+        with pytest.raises(InvalidInputError, match="is read block by block, but an array of all rows is needed here"):
+            machine.fit(rows)
+    for machine, source, target in (
+        (mercer.LinearSVC(), rows, y),
+        (mercer.SVC(landmarks=20), rows, y),
+        (mercer.LinearSVR(), numbers, f),
+        (mercer.KernelRidge(kernel="rbf", landmarks=20), numbers, f),
+    ):
+        model = machine.fit(source)
+        assert model.score(source) == model.score(X, target)
+
+
+def test_messages_about_rows_on_disk(tmp_path):
+    """What was found, and what to do."""
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", np.where(np.arange(50) == 7, np.nan, X[:, 0]))
+    path = tmp_path / "X.npy"
+    with pytest.raises(InvalidInputError, match=r"X\.npy, row 7: the target is nan"):
+        mercer.LinearSVR().fit(mercer.open_rows(path, target=tmp_path / "y.npy"))
+    for memory in (None, [1], "2GB"):
+        with pytest.raises(InvalidInputError, match="use a positive number of megabytes"):
+            mercer.open_rows(path, memory=memory)
+    with pytest.raises(InvalidInputError, match=r"columns='c0' is a text: give a list, such as columns=\['c0'\]"):
+        mercer.open_rows(path, columns="c0")
+    rows = mercer.open_rows(path, target=X[:, 0] > 0)
+    with pytest.raises(InvalidInputError, match="a kernel matrix or a Python function was given"):
+        SVC(landmarks=10, kernel="precomputed").fit(rows)
+    with pytest.raises(InvalidInputError, match="trace=True follows a procedure for the exact problem"):
+        SVC(landmarks=10, trace=True).fit(X, X[:, 0] > 0)
+
+
+def test_texts_of_hdf5_are_labels(tmp_path):
+    """h5py gives texts as bytes; a closed file is said."""
+    h5py = pytest.importorskip("h5py")
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with h5py.File(tmp_path / "t.h5", "w") as file:
+        file["X"] = X
+        file["y"] = ["up" if value > 0 else "dówn" for value in X[:, 0]]
+        rows = mercer.open_rows(file["X"], target=file["y"])
+        assert mercer.LinearSVC().fit(rows).classes_.tolist() == ["dówn", "up"]
+        other = mercer.open_rows(file["X"], target=X[:, 0] > 0)
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        mercer.LinearSVC().fit(other)

@@ -1,6 +1,7 @@
 """Landmark machines: their certificates hold for the exact problem, and their limits are said."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -8,11 +9,17 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from tests.clocks import Countdown
 from tests.naming import named
 
 from mercer import SVC, SVR, KernelRidge, OneClassSVM, certify, load, save
 from mercer.exceptions import InvalidInputError
+from mercer.gram.operator import Data
 from mercer.kernels import Gaussian, Spectrum
+from mercer.landmarks.growth import LandmarkOptions
+from mercer.landmarks.landmark_solver import LandmarkSolver
+from mercer.losses import Hinge, Squared
+from mercer.problems.solution import Options
 
 RIDGE = {"kernel": "rbf", "gamma": 0.3, "alpha": 0.5}
 
@@ -166,6 +173,11 @@ def test_polish_ends_at_the_exact_machine():
         np.testing.assert_allclose(model.certificate_.primal, exact.certificate_.primal, rtol=1e-4)
         assert model.certificate_.relative_gap < 1e-3
         assert not hasattr(model, "landmarks_")
+        if not isinstance(machine, KernelRidge):  # its exact machine has no use for a start
+            assert model.growth_[-1].n_landmarks == 50
+            assert model.landmark_certificate_.primal >= model.certificate_.dual
+            assert certify(model, X, y).relative_gap < 1e-3
+            assert pickle.loads(pickle.dumps(model)).growth_ == model.growth_
         given = clone(machine).set_params(landmarks=X[:30], polish=True).fit(X, y)
         assert given.certificate_.primal == pytest.approx(exact.certificate_.primal, rel=1e-4)
 
@@ -175,6 +187,10 @@ def test_other_samples_and_storages():
     X, labels, _ = curved(300)
     dense = SVC(gamma=0.3, landmarks=50).fit(X, labels)
     sparse = SVC(gamma=0.3, landmarks=50).fit(sp.csr_array(X), labels)
+    given = [
+        SVC(gamma=0.3, landmarks=rows).fit(X, labels).certificate_.primal for rows in (X[:30], sp.csr_array(X[:30]))
+    ]
+    assert given[0] == given[1]
     assert sparse.certificate_.primal == pytest.approx(dense.certificate_.primal, rel=1e-3)
     K = Gaussian(0.3)(X, X)
     matrix = SVC(kernel="precomputed", landmarks=50).fit(K, labels)
@@ -217,6 +233,61 @@ def test_limits_leave_a_certified_machine():
             model = machine.set_params(landmarks="auto", time_limit=0.0).fit(X, y)
         assert model.certificate_.valid
         assert len(model.predict(X)) == len(X)
+
+
+@pytest.mark.parametrize("machine", [SVC(gamma=3.0, C=1e4), KernelRidge(kernel="rbf", gamma=3.0)], ids=named)
+def test_a_limit_during_a_round_keeps_the_best_round(machine):
+    """Wherever a run is cut, its machine is not worse than an earlier round, and its certificate is valid."""
+    X, labels, f = curved()
+    data = Data(Gaussian(3.0), X, len(X))
+    loss, y = (Hinge(), np.where(labels == "yes", 1.0, -1.0)) if isinstance(machine, SVC) else (Squared(), f)
+    rounds = set()
+    for questions in (0, 5, 20, 40, 80, 160, 320, 640):
+        problem = data, loss, y, np.full(len(X), 1e4), True, Options(precision="float64"), Countdown(questions), None
+        found = LandmarkSolver(LandmarkOptions(tol=1e-9, most=800))(*problem)
+        proof, earlier = found.certificate, [round.primal for round in found.growth[:-1]]
+        assert proof.valid and found.growth[-1].primal == proof.primal
+        assert proof.primal <= min(earlier, default=np.inf) * (1 + 1e-4)
+        F = data.kernel.block(data.exact(np.arange(len(X))), data.exact(found.landmarks)) @ found.coef
+        paid = loss.primal(found.size, y, F, np.full(len(X), 1e4), found.thresholds, np.zeros(1))
+        assert paid == pytest.approx(proof.primal, rel=1e-9)
+        rounds.add(len(found.growth))
+    assert len(rounds) > 1
+
+
+@pytest.mark.parametrize("landmarks", [60, "auto"])
+def test_max_iter_ends_growth_and_is_said(landmarks):
+    """The restricted problem is ended by max_iter: no further landmarks, and advice on max_iter."""
+    X, labels, _ = curved()
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2") as said:
+        model = SVC(gamma=0.3, C=1e3, landmarks=landmarks, max_iter=2).fit(X, labels)
+    assert model.fit_status_ == 1 and model.certificate_.valid and len(model.growth_) == 1
+    assert not any("depend on these" in str(warning.message) for warning in said)
+
+
+@pytest.mark.parametrize("C", [1e90, 1e160, 1e300])
+def test_enormous_weights_are_refused_or_certified(C):
+    """Up to sums of 1e100 there is a model with a certificate; beyond, an error that says the limit."""
+    X, labels, f = curved(200)
+    for machine, y in ((SVC(C=C), labels), (SVC(C=C, loss="squared_hinge"), labels), (SVR(C=C), f)):
+        machine.set_params(landmarks=20)
+        if C < 1e98:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                assert np.isfinite(machine.fit(X, y).certificate_.primal)
+            continue
+        with pytest.raises(InvalidInputError, match=r"their products overflow in a landmark machine, which takes sums"):
+            machine.fit(X, y)
+
+
+def test_half_of_a_small_number_of_landmarks_is_chosen():
+    """A number below the first round's is not a random draw: the machine is better than one of random landmarks."""
+    X, labels, _ = curved()
+    chosen = SVC(gamma=0.3, landmarks=40).fit(X, labels)
+    assert [round.n_landmarks for round in chosen.growth_] == [20, 40]
+    draws = [np.random.default_rng(seed).choice(len(X), 40, replace=False) for seed in range(5)]
+    random = [SVC(gamma=0.3, landmarks=X[index]).fit(X, labels).certificate_.primal for index in draws]
+    assert chosen.certificate_.primal < min(random)
 
 
 def test_the_same_seed_gives_the_same_machine_for_any_number_of_threads():

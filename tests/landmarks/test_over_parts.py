@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.clocks import Countdown
 
 from mercer import SVC, SVR, KernelRidge, OneClassSVM
 from mercer.exceptions import InvalidInputError
@@ -208,6 +209,21 @@ def test_the_time_limit():
     assert found.certificate.valid and np.isfinite(found.certificate.gap) and len(found.growth) == 1
 
 
+def test_a_limit_during_a_round_keeps_the_best_round():
+    """Wherever a run is cut, its machine is not worse than an earlier round; its primal is that of its function."""
+    loss = Hinge()
+    X, y, weight = samples(loss)
+    weight *= 1e4
+    for questions in (0, 10, 30, 50, 80, 120, 160, 200):
+        parts = cut(X, y, weight, [300])
+        more = {"kernel": Gaussian(3.0), "options": Options(precision="float64"), "tol": 1e-9, "most": 800}
+        found = solve(parts, loss, clock=Countdown(questions), **more)
+        proof, earlier = found.certificate, [round.primal for round in found.growth[:-1]]
+        assert proof.valid and proof.primal <= min(earlier, default=np.inf) * (1 + 1e-4)
+        primal = loss.primal(found.size, y, values(found, X, Gaussian(3.0)), weight, np.zeros(1), np.zeros(1))
+        assert primal == pytest.approx(proof.primal, rel=1e-9)
+
+
 def test_a_factor_in_float32_that_does_not_suffice_is_computed_in_float64():
     """A large C and a small λ enlarge the rounding of the factor: the machine meets its tolerance nevertheless."""
     for loss, price in ((Hinge(), 1e6), (Squared(), 1e10)):
@@ -244,7 +260,7 @@ def test_what_is_refused():
         solve(parts, NuHinge(0.5))
     with pytest.raises(InvalidInputError, match="polish=True continues to the exact machine, which is not available"):
         solve(parts, polish=True)
-    with pytest.raises(InvalidInputError, match="Rows in parts are vectors of numbers, but"):
+    with pytest.raises(InvalidInputError, match="Rows in parts need a kernel object"):
         bind_over_parts(parts, Precomputed())
     with pytest.raises(InvalidInputError, match="Landmarks need a positive semidefinite kernel, but"):
         bind_over_parts(parts, Sigmoid())

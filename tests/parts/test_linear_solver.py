@@ -249,3 +249,19 @@ def test_the_largest_number_is_named_if_only_all_parts_together_overflow():
         solve_parts(
             LocalParts([Held(X * 0.3, np.ones(40)), *[Held(X, np.ones(40))] * 4]), Statement(Hinge()), OPTIONS, Clock()
         )
+
+
+@pytest.mark.parametrize("questions", [0, 1, 3, 6, 10, 15])
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
+def test_a_limit_does_not_leave_a_model_above_the_start(loss, questions):
+    """Wherever a run is cut, its primal value is at most that of the model it began with."""
+    X, y, weight = samples(4000, 8, loss)
+    whole = LinearProblem(Rows.of(X), loss, y, 10.0 * weight, True)
+    near = solve_linear("auto", whole, LinearOptions(tol=0.05), Clock())
+    start = np.append(near.w, near.intercept)
+    parts = cut(X, y, weight, 3)
+    found = solve_parts(parts, Statement(loss, 10.0, True), OPTIONS, Countdown(questions), start)
+    assert found.certificate.primal <= near.certificate.primal * (1 + 1e-12)
+    f = X @ found.w + found.intercept
+    paid = loss.primal(float(found.w @ found.w), y, f, 10.0 * weight, np.zeros(1), np.zeros(1))
+    assert paid == pytest.approx(found.certificate.primal, rel=1e-9)

@@ -288,6 +288,12 @@ def labels_of(index: int, chunk: Chunk) -> Labels:
             f"y contains {y[~np.isfinite(y)][0]} in part {index}: labels must be finite. Remove these rows or fill in "
             "their labels."
         )
+    if y.dtype == object:
+        missing = np.flatnonzero([value is None or value != value for value in y])
+        if len(missing):
+            raise InvalidInputError(
+                f"y is missing in part {index}, row {missing[0]}: remove such rows or fill in their labels."
+            )
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise InvalidInputError(
             f"Unknown label type: continuous. y has the value {y[y != np.floor(y)][0]:g} in part {index}: use a "
@@ -318,7 +324,7 @@ def numbered(index: int, chunk: Chunk) -> Held:
 def apply_lazily(X: Any, function: Callable[..., Any], model: Any, dtype: Any, n_columns: int) -> Any:
     """function(model, part) for each part of X, as a collection of the same kind; 0 columns for a vector."""
     if isinstance(X, list | tuple):
-        return [dask.delayed(function)(model, part) for part in X]
+        return [dask.delayed(_on_part)(part, function, model) for part in X]
     if isinstance(X, da.Array):
         X = X.rechunk({1: -1}) if X.ndim == 2 and X.numblocks[1] > 1 else X
         axes: dict[str, Any] = {"drop_axis": 1} if n_columns == 0 else {"chunks": (X.chunks[0], (n_columns,))}
@@ -331,14 +337,26 @@ def apply_lazily(X: Any, function: Callable[..., Any], model: Any, dtype: Any, n
     return X.map_partitions(_on_frame, function=function, model=model, n_columns=n_columns, meta=meta)
 
 
+def _on_part(X: Any, function: Callable[..., Any], model: Any) -> Any:
+    if hasattr(X, "iloc"):
+        return _values_of_frame(X, function, model)
+    return _on_block(X, function, model)
+
+
 def _on_block(X: Any, function: Callable[..., Any], model: Any) -> Any:
     # scikit-learn refuses to predict no rows
     return function(model, X) if X.shape[0] else function(model, np.zeros((1, X.shape[1])))[:0]
 
 
-def _on_frame(X: Any, function: Callable[..., Any], model: Any, n_columns: int) -> Any:
+def _values_of_frame(X: Any, function: Callable[..., Any], model: Any) -> Any:
     import pandas as pd
 
     rows = X if len(X) else pd.DataFrame(np.zeros((1, X.shape[1])), columns=X.columns)
-    values = function(model, rows)[: len(X)]
+    return function(model, rows)[: len(X)]
+
+
+def _on_frame(X: Any, function: Callable[..., Any], model: Any, n_columns: int) -> Any:
+    import pandas as pd
+
+    values = _values_of_frame(X, function, model)
     return pd.Series(values, index=X.index) if n_columns == 0 else pd.DataFrame(values, index=X.index)

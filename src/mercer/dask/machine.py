@@ -33,13 +33,20 @@ class OnCluster(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInputError(
                     f"client is of the type {type(self.client).__name__}: give a distributed.Client, or None."
                 )
-            return self.client
+            return self._running(self.client)
         try:
-            return default_client()
+            return self._running(default_client())
         except ValueError:
             raise ClusterError(
                 "No client was found: make one first, such as client = distributed.Client(), or give client=."
             ) from None
+
+    @staticmethod
+    def _running(client: Client) -> Client:
+        """The client. Raises if it is closed."""
+        if client.status not in ("running", "connecting"):
+            raise ClusterError(f"The client is {client.status}: make another one, and give it as client=.")
+        return client
 
     def _check_supported(self) -> None:
         """Raise for parameters that need the rows in one place."""

@@ -55,7 +55,7 @@ from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine
 from mercer.sources.checkpoint import Checkpoint
-from mercer.sources.row_source import RowSource, gather
+from mercer.sources.row_source import RowSource, gather, scored_rows
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
 from mercer.validation import (
@@ -167,7 +167,38 @@ class KnownParameters(BaseEstimator):  # type: ignore[misc]
             type(self)._known_params.add(key)
 
 
-class LabelsMixin(ClassifierMixin):  # type: ignore[misc]
+class _ScoresRows:
+    """A score that takes targets from rows on disk."""
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The score of scikit-learn: the accuracy of classes, R² of numbers.
+
+        Parameters
+        ----------
+        X : samples, or rows of `mercer.open_rows`
+            The samples to predict.
+        y : array-like, default=None
+            Their targets; None: those of the rows.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights; None: those of the rows, if they have some.
+
+        Returns
+        -------
+        score : float
+            1 if all predictions are right.
+        """
+        return float(super().score(X, *scored_rows(X, y, sample_weight)))  # type: ignore[misc]
+
+
+class ClassScoreMixin(_ScoresRows, ClassifierMixin):  # type: ignore[misc]
+    """scikit-learn's ClassifierMixin for rows on disk, too."""
+
+
+class NumberScoreMixin(_ScoresRows, RegressorMixin):  # type: ignore[misc]
+    """scikit-learn's RegressorMixin for rows on disk, too."""
+
+
+class LabelsMixin(ClassScoreMixin):
     """Predicts the class with the largest decision value; of two classes the second if its value is positive."""
 
     def predict(self, X: Any) -> Vector:
@@ -187,7 +218,7 @@ class LabelsMixin(ClassifierMixin):  # type: ignore[misc]
         return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
 
 
-class NumbersMixin(RegressorMixin):  # type: ignore[misc]
+class NumbersMixin(NumberScoreMixin):
     """Predicts the value of the machine's only function."""
 
     def predict(self, X: Any) -> Vector:
@@ -592,7 +623,7 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         with np.errstate(divide="ignore"):
             self.margin_ = 1.0 / self.rkhs_norm_
         self.fit_status_ = int(any(status is not Status.CONVERGED for status in self._statuses))
-        if self.landmarks is not None or hasattr(self, "landmarks_"):
+        if self.landmarks is not None or hasattr(self, "growth_"):
             self._publish_landmarks(list(solutions))
 
     def _warn_unfinished(self) -> None:

@@ -9,12 +9,12 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
+from mercer.estimators.base import KernelEstimator, NumberScoreMixin, keep_parameters, warn_user
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, UpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS, LandmarkMixin
 from mercer.estimators.over_parts.rows_on_disk import block_by_block
@@ -81,7 +81,7 @@ class TrainingSamples:
         return self._features
 
 
-class BaseRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):  # type: ignore[misc]
+class BaseRidge(MultiOutputMixin, NumberScoreMixin, KernelEstimator):  # type: ignore[misc]
     """Base of KernelRidge and KernelRidgeCV: scikit-learn's kernel names, and prediction from all training samples."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -160,13 +160,21 @@ class LandmarkMixin:
         """Set the attributes of landmark machines whose landmarks are the support vectors."""
         self._forget_landmarks()
         grown = [s for s in solutions if hasattr(s, "landmark_certificate")]
-        if grown:
+        if not grown:
+            return
+        if any(hasattr(s, "landmarks") for s in grown):
             vectors = self.support_vectors_
             self._publish_growth(grown, vectors if num_samples(vectors) else self.support_, len(self.support_))
+        else:
+            self._publish_rounds(grown)
 
     def _publish_growth(self, solutions: list[Any], landmarks: Any, count: int) -> None:
         """Set the attributes of landmark machines."""
         self.landmarks_, self.n_landmarks_ = landmarks, count
+        self._publish_rounds(solutions)
+
+    def _publish_rounds(self, solutions: list[Any]) -> None:
+        """Set the record of growth, which polished machines have, too."""
         self.landmark_certificate_: Certificate = combine([s.landmark_certificate for s in solutions])
         rounds: list[tuple[GrowthRound, ...]] = [s.growth for s in solutions]
         self.growth_: Any = list(rounds[0]) if len(rounds) == 1 else [list(r) for r in rounds]

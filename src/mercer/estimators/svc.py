@@ -12,12 +12,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
-from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
+from mercer.estimators.base import (
+    STEPWISE_PARAMETERS,
+    ClassScoreMixin,
+    KernelMachine,
+    class_ends,
+    keep_parameters,
+    norm,
+    warn_user,
+)
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.estimators.prediction import (
@@ -59,7 +66,7 @@ def check_memory(n_samples: int, n_classes: int, per_pair: int) -> None:
         )
 
 
-class BaseSVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+class BaseSVC(ClassScoreMixin, KernelMachine):
     """One-vs-one classification by LIBSVM's conventions: class i against class j > i, i being positive."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -377,9 +384,10 @@ class SVC(MachineUpdatesMixin, BaseSVC):
         5,000 samples.
     landmarks : None, "auto", int or samples, default=None
         Restrict the machine to the span of some samples, for large training sets. None: the exact machine. "auto": as
-        many landmarks as ``landmark_tol`` asks for. A number: this many, chosen by how much each reduces the distance
-        to the exact machine. Samples (rows, strings, …): these. Prediction then costs one kernel value per landmark,
-        and ``certificate_`` bounds the distance to the exact machine.
+        many landmarks as ``landmark_tol`` asks for. A number: this many for each pair of classes, at least half of
+        them chosen by how much each reduces the distance to the exact machine. Samples (rows, strings, …): these.
+        Prediction then costs one kernel value per landmark, and ``certificate_`` bounds the distance to the exact
+        machine.
     landmark_tol : float, default=0.01
         For "auto": the relative gap to the exact machine at which growth ends.
     max_landmarks : int, default=2000

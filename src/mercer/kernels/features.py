@@ -300,7 +300,7 @@ def stack_samples(first: Any, second: Any) -> Any:
     if sp.issparse(first):
         return sp.vstack([first, second], format="csr")
     if isinstance(first, np.ndarray):
-        return np.concatenate([first, second])
+        return np.concatenate([first, second.toarray() if sp.issparse(second) else second])
     if hasattr(first, "vstack"):
         return first.vstack(second)
     if hasattr(first, "iloc"):

@@ -64,6 +64,7 @@ class FactorPart(Part):
     residual : k(x, x) − |row of L|².
     taken : whether a sample was offered as a landmark.
     keys : random numbers of the samples that may be landmarks next.
+    beta : the β that was kept; None for none.
     """
 
     def __init__(self, rows: FactorRows) -> None:
@@ -74,6 +75,7 @@ class FactorPart(Part):
         check_finite(self.residual)
         self.taken = np.zeros(rows.n, dtype=bool)
         self.keys: Vector = np.empty(0)
+        self.beta: Vector | None = None
         self._reserved = 0
 
     def block(self) -> Block:
@@ -248,6 +250,17 @@ def weight_sum(own: Part) -> tuple[Vector]:
 def feature_sum(own: Part) -> tuple[Vector]:
     """L'β, where the part is that of L."""
     return (Rows(own.block().X).tdot(own.state.beta, own.n_threads),)
+
+
+def keep_beta(own: FactorPart) -> None:
+    """Remember β, where the part is that of L."""
+    own.beta = own.state.beta.copy()
+
+
+def return_to_beta(own: FactorPart) -> None:
+    """Make the β that was kept the present one, where the part is that of L."""
+    if own.beta is not None:
+        own.state.beta = own.beta
 
 
 class Spread(NamedTuple):

@@ -4,6 +4,10 @@ The first landmarks are drawn evenly. In each round the restricted problem is so
 distance to the exact machine is estimated (`landmark_certificate`). While it is above ``landmark_tol``, the number of
 landmarks is doubled; a sample becomes a landmark with a probability proportional to βᵢ²rᵢ, its part of β'(K − K̂)β.
 
+A round that a limit cuts short may be worse than the one before. A run that ends without its tolerance publishes the
+function with the lowest primal value of all rounds and the β with the highest dual value: weak duality holds for every
+pair.
+
 `Growth` has the rounds, their limits and the certificate. `landmark_solver` adds what is computed for rows in one
 array, `over_parts` for rows in parts.
 """
@@ -39,6 +43,8 @@ NEARLY = 0.9
 LIMITS = ("max_landmarks", "memory")
 # share of the memory that the rows of L may take: growing them needs the old ones beside the new ones
 MEMORY_SHARE = 0.6
+# the largest sum of weights: a product of three β has a finite value
+LARGEST = 1e100
 # the certificate of a start
 UNKNOWN = Certificate(np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, False, "a start", "it was not computed")
 
@@ -73,7 +79,7 @@ class GrowthRound:
     seconds : since the start of the fit.
     relative_gap : of the restricted problem.
     exact_relative_gap : to the exact machine; estimated from some rows in all rounds but the last.
-    primal : the objective of the machine.
+    primal : the objective of the machine; in the last round of the one that is published.
     """
 
     n_landmarks: int
@@ -105,7 +111,7 @@ class LandmarkSolution(Solution):
     growth : the rounds.
     pool : the number of samples among which the landmarks are.
     ended_by : "landmark_tol", "count", "given", or what limits growth: "max_landmarks", "memory", "samples",
-        "rounding" (the other samples depend on the landmarks) or "time_limit".
+        "rounding" (the other samples depend on the landmarks), "max_iter" (of the restricted problem) or "time_limit".
     """
 
     landmarks: Vector = field(default_factory=lambda: np.empty(0, np.intp))
@@ -139,13 +145,17 @@ class LandmarkSolution(Solution):
 
 
 class Restricted(NamedTuple):
-    """A solution of the restricted problem: w, b, L'β, its certificate and its steps. β stays with the rows."""
+    """A solution of the restricted problem: w, b, L'β, its certificate, its steps and how its solver ended.
+
+    β stays with the rows.
+    """
 
     w: Vector
     intercept: float
     v: Vector
     proof: Certificate
     steps: int
+    status: Status = Status.CONVERGED
 
     def distance(self, lost: float) -> float:
         """The relative distance to the exact machine if the landmarks lose ``lost``."""
@@ -177,6 +187,9 @@ class Growth(ABC):
         self.steps = 0
         # the bound on the loss by the landmarks of the last solution, once it is computed
         self._lost: Lost | None = None
+        # the function with the lowest primal value, and the dual value of the β that `_keep_beta` kept
+        self._best: Restricted | None = None
+        self._best_dual = -np.inf
 
     # ---- where the rows are ----------------------------------------------------------------------------------
 
@@ -196,6 +209,14 @@ class Growth(ABC):
     @abstractmethod
     def _solve(self, tol: float) -> Restricted:
         """Solve the restricted problem to this relative gap, from the last solution."""
+
+    @abstractmethod
+    def _keep_beta(self) -> None:
+        """Remember β of the last solution."""
+
+    @abstractmethod
+    def _return_to(self, best: Restricted) -> Restricted:
+        """Make the β that was kept the present one, and return this function over the present landmarks."""
 
     @abstractmethod
     def _lost_about(self, found: Restricted) -> float:
@@ -219,25 +240,37 @@ class Growth(ABC):
 
     # ---- rounds ----------------------------------------------------------------------------------------------
 
+    def _check_weights(self, total: float) -> None:
+        """Raise if products of weights, whose sum is given, may overflow."""
+        if not total <= LARGEST:
+            raise InvalidInputError(
+                f"The sum of the weights, C · sample_weight or sample_weight / alpha, is {total:.3g}: their products "
+                f"overflow in a landmark machine, which takes sums up to {LARGEST:g}. Lower C or the weights, or use "
+                "landmarks=None."
+            )
+
     @property
     def m(self) -> int:
         """The number of landmarks."""
         return len(self.root)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def run(self) -> Any:
         """Grow until the machine is near enough to the exact one, or until a limit."""
         tol, grows = self.choice.tol, self.choice.count is None
         most, limit = self._most()
-        added = self._begin(min(most, FIRST))
+        # at least half of the landmarks are chosen
+        added = self._begin(min(most, FIRST, max(1, most // 2)))
         while True:
             last = self.choice.given is not None or self.m >= most or added == 0
             found = self._round(SHARE * tol if last else self._tol_between())
             over = self.clock.over_in(self._end_seconds())
             if over is not None:
-                return self._certified(found, over, "time_limit")
+                return self._certified(self._best_of_rounds(found), over, "time_limit")
             if (
                 not last
                 and grows
+                and found.status is not Status.MAX_ITER
                 and self.rounds[-1].lost <= NEARLY * tol
                 and found.proof.relative_gap > 2 * SHARE * tol
             ):
@@ -245,12 +278,16 @@ class Growth(ABC):
             near = grows and self.rounds[-1].exact_relative_gap <= tol
             # the mean of few draws is not the bound that is published
             near = near and (last or found.distance(self._bound(found).value) <= tol)
-            if near or last:
-                solved = near or found.proof.relative_gap <= 1.01 * SHARE * tol
+            if near:
+                return self._certified(found, Status.CONVERGED, "landmark_tol")
+            if found.status is Status.MAX_ITER:
+                return self._certified(self._best_of_rounds(found), Status.MAX_ITER, "max_iter")
+            if last:
+                solved = found.proof.relative_gap <= 1.01 * SHARE * tol
                 status = Status.CONVERGED if solved else Status.STALLED
-                if limit == "time_limit" and not near:
+                if limit == "time_limit":
                     status = Status.TIME_LIMIT
-                return self._certified(found, status, "landmark_tol" if near else limit)
+                return self._certified(found if solved else self._best_of_rounds(found), status, limit)
             begun = self.clock.seconds
             added = self._extend(min(most, int(GROWTH * self.m)) - self.m)
             if added == 0 and grows:
@@ -300,7 +337,20 @@ class Growth(ABC):
         self.trace.append(TracePoint(now.seconds, self.steps, now.exact_relative_gap, dual, self.n))
         self.clock.report(self.trace[-1])
         self.clock.log_once("landmarks", now)
+        if self._best is None or found.proof.primal <= self._best.proof.primal:
+            self._best = found
+        if found.proof.valid and dual > self._best_dual:
+            self._best_dual = dual
+            self._keep_beta()
         return found
+
+    def _best_of_rounds(self, found: Restricted) -> Restricted:
+        """The best function and the best β of all rounds; ``found`` is the last round."""
+        dual = self.trace[-1].dual
+        if self._best is None or (self._best is found and dual >= self._best_dual):
+            return found
+        self._lost = None
+        return self._return_to(self._best)
 
     def _bound(self, found: Restricted) -> Lost:
         """A bound on what the landmarks of the last solution lose; computed once."""
@@ -317,7 +367,10 @@ class Growth(ABC):
         size, quadratic = float(np.square(self.root.T @ coef).sum()), float(found.v @ found.v)
         of = shares, self.sums, self.loss.name, size
         restricted, exact = conclude_shares(*of, quadratic), conclude_shares(*of, quadratic + lost.value, note)
-        last = replace(self.rounds[-1], exact_relative_gap=exact.relative_gap, relative_gap=restricted.relative_gap)
+        last = replace(
+            self.rounds[-1], exact_relative_gap=exact.relative_gap, relative_gap=restricted.relative_gap,
+            primal=exact.primal,
+        )  # fmt: skip
         return self._publish(
             thresholds=np.array([b]) if len(self.sums) else np.empty(0), status=status, steps=self.steps,
             seconds=self.clock.seconds, certificate=exact, trace=self.trace, coef=coef, size=size,
@@ -344,7 +397,8 @@ def check_choice(loss: Loss, options: Options) -> None:
             "Use a large finite C, or landmarks=None."
         )
     if options.solver != "auto" or options.trace:
+        what = "trace=True follows a procedure for" if options.trace else f"solver={options.solver!r} solves"
         raise InvalidInputError(
-            f"solver={options.solver!r} solves the exact problem, and landmarks restrict it. Use solver='auto' and "
+            f"{what} the exact problem, and landmarks restrict it. Use solver='auto' and "
             "trace=False with landmarks, or landmarks=None."
         )

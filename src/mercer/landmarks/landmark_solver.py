@@ -24,6 +24,7 @@ from mercer.landmarks.growth import (
     SHARE,
     UNKNOWN,
     Growth,
+    GrowthRound,
     LandmarkOptions,
     LandmarkSolution,
     Restricted,
@@ -43,7 +44,7 @@ from mercer.losses import Loss, OneClass
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
 from mercer.problems.dual import feasible_start
-from mercer.problems.solution import Options, Solution, Status
+from mercer.problems.solution import Certificate, Options, Solution, Status
 from mercer.svm.solve import solve_problem
 
 # landmarks are chosen on a random part of the samples: at least PART, and PART_ROWS_PER_LANDMARK for each possible
@@ -101,7 +102,17 @@ class LandmarkSolver:
         if not self.options.polish or clock.over() is not None:
             return found
         exact = solve_problem(data, loss, y, weight, intercept, options, clock, found.beta)
-        return replace(exact, trace=found.trace + exact.trace, steps=found.steps + exact.steps)
+        steps = replace(exact, trace=found.trace + exact.trace, steps=found.steps + exact.steps)
+        return PolishedSolution(**vars(steps), landmark_certificate=found.landmark_certificate, growth=found.growth)
+
+
+@dataclass(frozen=True)
+class PolishedSolution(Solution):
+    """An exact machine that continued from a landmark machine, with the record of the latter (`LandmarkSolution`)."""
+
+    landmark_certificate: Certificate = UNKNOWN
+    growth: tuple[GrowthRound, ...] = ()
+    ended_by: str = ""
 
 
 class Every(NamedTuple):
@@ -143,12 +154,14 @@ class ArrayGrowth(Growth):
         super().__init__(options, clock, choice)
         self.loss, self.intercept = loss, intercept or isinstance(loss, OneClass)
         self.kept: Vector | None = None
+        self._check_weights(float(weight.sum()))
         self._state(data, y, weight)
         self.every = Every(data, y, weight, self.qp)
         self.n, self.rows_in_one_place, self.sums = data.n, data.n, self.qp.sums
         self.memory = min(available_bytes(), max(options.budget, LEAST_BUDGET))
         self.beta = np.empty(0) if start is None or len(start) != data.n else start
         self.F: Vector = np.empty(0)
+        self._kept_beta = self.beta
         self.last = Restricted(np.empty(0), 0.0, np.empty(0), UNKNOWN, 0)
 
     def _state(self, data: Data, y: Vector, weight: Vector) -> None:
@@ -178,10 +191,21 @@ class ArrayGrowth(Growth):
             coef = coefficients(part.root, found.w)
             landmarks = self._leave_out(landmarks, self._values(None, part.factor, coef) + found.intercept)
         self.factor.begin(landmarks, part.root)
-        if not len(self.beta) and not isinstance(self.loss, OneClass):
+        if not isinstance(self.loss, OneClass):
             decision = Rows(self.factor.L).dot(found.w, self.options.n_threads) + found.intercept
-            self.beta = implied_beta(self.qp, self.qp.linear - decision)
+            if not len(self.beta):
+                self.beta = implied_beta(self.qp, self.qp.linear - decision)
+            # the first round of all samples may be cut short
+            self._best = found._replace(proof=replace(UNKNOWN, primal=self._primal(found, decision)))
         return self.m
+
+    def _primal(self, found: Restricted, decision: Vector) -> float:
+        """The primal value of a function with these decision values."""
+        b = np.full(self.qp.n_groups, found.intercept)
+        value = self.loss.primal(
+            float(found.w @ found.w), self.y, decision - found.intercept, self.weight, b, self.qp.sums
+        )
+        return float(value)
 
     @property
     def _leaves_out(self) -> bool:
@@ -218,6 +242,9 @@ class ArrayGrowth(Growth):
         if len(back) and self.clock.over_in(self._end_seconds()) is None:
             self._take_back(back)
             found = self._round(SHARE * tol)
+            over = self.clock.over()
+            if over is not None:
+                found, status = self._best_of_rounds(found), over
         return cast(LandmarkSolution, super()._certified(found, status, ended_by))
 
     def _returning(self, distance: float, allowed: float = 0.0) -> Vector:
@@ -249,6 +276,11 @@ class ArrayGrowth(Growth):
         self.factor.L, self.factor.root, self.factor.index = np.concatenate([own.L, more.L]), own.root, own.index
         self.factor.residual = np.concatenate([own.residual, more.residual])
         self.beta = np.concatenate([self.beta, np.zeros(len(samples))])
+        if self._best is not None:  # the samples may pay
+            w = np.append(self._best.w, np.zeros(self.m - len(self._best.w)))
+            decision = Rows(self.factor.L).dot(w, self.options.n_threads) + self._best.intercept
+            proof = replace(self._best.proof, primal=self._primal(self._best, decision))
+            self._best = self._best._replace(proof=proof)
 
     def _extend(self, count: int) -> int:
         back = self._returning(LEFT_OUT / 2)
@@ -303,7 +335,18 @@ class ArrayGrowth(Growth):
             start = solve_linear("auto", problem, options, self.clock, start)
         self.beta = start.beta
         v = rows.tdot(start.beta, threads)
-        return Restricted(start.w, start.intercept, v, start.certificate, start.n_iter)
+        return Restricted(start.w, start.intercept, v, start.certificate, start.n_iter, start.status)
+
+    def _keep_beta(self) -> None:
+        self._kept_beta = self.beta.copy()
+
+    def _return_to(self, best: Restricted) -> Restricted:
+        # samples that came back since then come last
+        if len(self._kept_beta):
+            self.beta = np.append(self._kept_beta, np.zeros(self.data.n - len(self._kept_beta)))
+        w = np.append(best.w, np.zeros(self.m - len(best.w)))
+        self.last = best._replace(w=w, v=Rows(self.factor.L).tdot(self.beta, self.options.n_threads))
+        return self.last
 
     def _one_class(self, rows: Rows, tol: float) -> Restricted:
         """The one-class machine: Σβ = νW is the constant feature of a central path, with v₀ = −νW."""
@@ -408,7 +451,9 @@ class PartGrowth(ArrayGrowth):
         while True:
             found = self._round(self._tol_between())
             enough = self.choice.count is None and self.rounds[-1].lost <= NEARLY * self.choice.tol
-            if enough or added == 0 or self.m >= most or self.clock.over_in(self._end_seconds()) is not None:
+            if self.clock.over_in(self._end_seconds()) is not None:
+                return self._best_of_rounds(found)
+            if enough or added == 0 or self.m >= most or found.status is Status.MAX_ITER:
                 return found
             added = self._extend(min(most, int(GROWTH * self.m)) - self.m)
 

@@ -179,6 +179,7 @@ class PartsGrowth(Growth):
         self.n = sum(own.n for own in begun)
         self.sums = np.full(int(statement.intercept), sum(own.total for own in begun))
         self.weight = sum(own.weight for own in begun)
+        self._check_weights(self.weight)
         if self.n == 0:
             raise InvalidInputError("No sample has a positive weight: give at least one.")
         layout = parts.layout()._asdict()
@@ -307,7 +308,17 @@ class PartsGrowth(Growth):
         found = solve_parts(self.L, statement, options, self.clock, self._start(), self._keep if self.keep else None)
         self.last = found.w, found.intercept
         (self.v,) = self.L.total(factor_part.feature_sum)
-        return Restricted(found.w, found.intercept, self.v, found.certificate, found.n_iter)
+        return Restricted(found.w, found.intercept, self.v, found.certificate, found.n_iter, found.status)
+
+    def _keep_beta(self) -> None:
+        self.L.map(factor_part.keep_beta, reads=False)
+
+    def _return_to(self, best: Restricted) -> Restricted:
+        self.L.map(factor_part.return_to_beta, reads=False)
+        w = np.append(best.w, np.zeros(self.m - len(best.w)))
+        self.last = w, best.intercept
+        (self.v,) = self.L.total(factor_part.feature_sum)
+        return best._replace(w=w, v=self.v)
 
     def _start(self) -> Vector | None:
         """The last model as one of the present landmarks: the columns of L before the new ones are the same."""

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer.exceptions import InvalidInputError
+from mercer.kernels import Precomputed
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Csr, Vector
 from mercer.parts.layout import Part, Parts, keeps_state
@@ -31,6 +32,11 @@ def bind_to_parts(parts: Parts, kernel: Kernel) -> Kernel:
     >>> bool(np.isclose(bind_to_parts(parts, Gaussian()).gamma, 1 / (2 * X.var())))
     True
     """
+    if isinstance(kernel, Precomputed):
+        raise InvalidInputError(
+            "Rows in parts need a kernel object that computes values from vectors, but a kernel matrix or a Python "
+            "function was given. Use one of mercer.kernels, or the estimator of the same name in mercer on an array."
+        )
     if kernel.domain != "vectors":
         raise InvalidInputError(
             f"Rows in parts are vectors of numbers, but {kernel!r} compares other samples. Use another kernel, or the "

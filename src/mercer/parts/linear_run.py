@@ -174,6 +174,18 @@ class PartsRun:
         )
         return replace(solution, stages=(LinearStage.of(solver, solution),))
 
+    def not_above_start(self, found: LinearSolution) -> LinearSolution:
+        """The solution, or the model to start from if its primal value is lower; the same β certifies it."""
+        if self.start is None or len(self.start) != self.d:
+            return found
+        w, intercept = self.split(self.start)
+        proof = self.certify(w, intercept, False)
+        if not proof.primal < found.certificate.primal:
+            return found
+        if self.keep is not None:
+            self.keep(self.start)
+        return replace(found, w=w, intercept=intercept, certificate=proof)
+
     def certify(self, w: Vector, intercept: float, has_f: bool, known: Vector | None = None) -> Certificate:
         """The exact duality gap, from one pass over all rows.
 

@@ -41,7 +41,8 @@ def solve_parts(
     """Minimise until the relative duality gap is at most ``options.tol``, or a limit ends the run.
 
     The β of the solution is empty: it stays with the parts, in ``part.state.beta``. ``keep`` is called with the model
-    of each step; a later run that gets it as ``start`` continues there.
+    of each step; a later run that gets it as ``start`` continues there. A run that a limit ends above the primal value
+    of ``start`` returns that model.
 
     Examples
     --------
@@ -66,8 +67,9 @@ def solve_parts(
         has_many_columns = run.d - statement.intercept > FACTORED_UP_TO
         other = rounds.solve if has_many_columns and not run.total else kinks.solve
         if not run.smooth:
-            return other(run)
-        found = newton_over_parts.solve(run)
+            found = other(run)
+            return found if found.status is Status.CONVERGED else run.not_above_start(found)
+        found = newton_over_parts.solve(run)  # its steps descend
         if found.status is not Status.STALLED:
             return found
         again = other(run)

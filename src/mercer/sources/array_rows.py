@@ -146,22 +146,21 @@ class _Stored:
         self.shape, self.dtype = tuple(int(size) for size in shape), np.dtype(dtype)
         self.name = self.path or f"the {type(given).__module__.partition('.')[0]} {type(given).__name__}"
         self._array = given
-
-    @property
-    def chunk_rows(self) -> int:
-        """The rows of a chunk; 1 if the array is not stored in chunks."""
-        chunks = getattr(self._array, "chunks", None)
+        chunks = getattr(given, "chunks", None)
         first = chunks[0] if isinstance(chunks, tuple) and len(chunks) else 1
-        return int(first) if isinstance(first, int | np.integer) and first > 0 else 1
+        # the rows of a chunk; 1 if the array is not stored in chunks
+        self.chunk_rows = int(first) if isinstance(first, int | np.integer) and first > 0 else 1
 
     def read(self, start: int, stop: int) -> Any:
         """The rows as an array; a view where they are in memory or mapped."""
         try:
             rows = self._array[start:stop]
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             raise InvalidInputError(f"{self.name}, rows {start} to {stop} cannot be read: {error}.") from None
         # np.asarray turns a memory map into a plain view of it, which is faster to slice
-        return np.asarray(rows)
+        rows = np.asarray(rows)
+        # HDF5 stores texts as UTF-8
+        return np.array([bytes(text).decode() for text in rows]) if _is_bytes(rows) else rows
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(vars(self))
@@ -173,6 +172,11 @@ class _Stored:
         vars(self).update(state)
         if self._array is None:
             self._array = np.memmap(*self._map) if self._map is not None else _open_npy(self.path)
+
+
+def _is_bytes(rows: Any) -> bool:
+    """Whether the values are encoded texts."""
+    return rows.dtype.kind == "S" or (rows.dtype == object and rows.size > 0 and isinstance(rows.flat[0], bytes))
 
 
 def _open_npy(path: str) -> Any:

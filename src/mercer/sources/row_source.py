@@ -10,6 +10,7 @@ import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +112,14 @@ class RowSource(ABC):
     def __len__(self) -> int:
         return self.n
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        """Raise: an array of all rows may exceed the memory."""
+        raise InvalidInputError(
+            f"{self.name} is read block by block, but an array of all rows is needed here. LinearSVC, LinearSVR, SVC, "
+            "SVR, OneClassSVM and KernelRidge with landmarks fit rows on disk. To others give an array: "
+            "np.concatenate([block.X for block in rows.blocks()])."
+        )
+
     def __repr__(self) -> str:
         extra = "".join(f", with {what}s" for what in ("target", "weight") if getattr(self, f"has_{what}"))
         return f"<{type(self).__name__} {self.name}: {self.n:,} rows, {self.n_columns:,} columns{extra}>"
@@ -127,6 +136,7 @@ class RowSource(ABC):
         self.check_unchanged()
         block = self._read(int(start), int(stop))
         self.check_finite(block)
+        self.check_targets(block.y, block.start)
         return block
 
     def blocks(self, rows: int | None = None) -> Iterator[RowBlock]:
@@ -138,7 +148,9 @@ class RowSource(ABC):
         """Read targets and weights of all rows: start, stop, y and weight of each block."""
         self.check_unchanged()
         for start, stop in self.cuts(self.block_rows):
-            yield start, stop, *self._read_targets(start, stop)
+            y, weight = self._read_targets(start, stop)
+            self.check_targets(y, start)
+            yield start, stop, y, weight
 
     @property
     def block_rows(self) -> int:
@@ -165,6 +177,15 @@ class RowSource(ABC):
         found = "a missing value (NaN)" if np.isnan(numbers.ravel()[first]) else "an infinite number"
         raise InvalidInputError(
             f"{self.place(block.start + i)}, {self.column_name(j)}: found {found}. {self._advice_on_missing()}"
+        )
+
+    def check_targets(self, y: Vector | None, start: int) -> None:
+        """Raise if a number among the targets of the rows from ``start`` on is missing or infinite."""
+        if y is None or y.dtype.kind != "f" or np.isfinite(y).all():
+            return
+        i = int(np.argmin(np.isfinite(y)))
+        raise InvalidInputError(
+            f"{self.place(start + i)}: the target is {y[i]}. Write a finite number, or leave out the row."
         )
 
     def _advice_on_missing(self) -> str:
@@ -209,7 +230,7 @@ def memory_bytes(memory: float | str) -> int:
     """``memory`` in megabytes as bytes. "auto" is a quarter of the available memory, at least 64 MB."""
     if memory == "auto":
         return max(AT_LEAST, int(SHARE * available_bytes()))
-    if isinstance(memory, str) or not np.isfinite(memory) or not memory > 0:
+    if not isinstance(memory, Real) or not np.isfinite(memory) or not memory > 0:
         raise InvalidInputError(f'memory={memory!r} was given: use a positive number of megabytes, or "auto".')
     return int(float(memory) * MEGABYTE)
 
@@ -222,9 +243,9 @@ def gather(source: RowSource, y: Any, sample_weight: Any, name: str) -> tuple[An
     size = source.n * source.bytes_per_row
     if size > source.memory:
         raise InvalidInputError(
-            f"{name} compares all pairs of rows and keeps them in memory: {source.name} needs {size / MEGABYTE:,.0f} "
-            f"MB, but memory is {source.memory / MEGABYTE:,.0f} MB. Open it with a larger memory=..., fit a part of "
-            'the rows, or use landmarks="auto" where the machine has it, else Nystroem with a linear machine.'
+            f"{name} compares all pairs of rows and keeps them in memory: {source.name} needs {size / MEGABYTE:,.3g} "
+            f"MB, but memory is {source.memory / MEGABYTE:,.3g} MB. Open it with a larger memory=..., fit a part of "
+            'the rows, or use landmarks="auto" where the machine has it, else LinearSVC or LinearSVR.'
         )
     for what, given, inside in (("y", y, source.has_target), ("sample_weight", sample_weight, source.has_weight)):
         if given is not None and inside:
@@ -241,6 +262,16 @@ def gather(source: RowSource, y: Any, sample_weight: Any, name: str) -> tuple[An
     y = np.concatenate([part.y for part in parts]) if source.has_target else y
     weight = np.concatenate([part.weight for part in parts]) if source.has_weight else sample_weight
     return X, y, weight
+
+
+def scored_rows(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """The targets and weights of a score: those given, or of rows on disk their own."""
+    if not isinstance(X, RowSource) or not X.has_target or y is not None:
+        return y, sample_weight
+    found = list(X.targets())
+    if sample_weight is None and X.has_weight:
+        sample_weight = np.concatenate([block[3] for block in found])
+    return np.concatenate([block[2] for block in found]), sample_weight
 
 
 Coding = Callable[[Any, Any, int, int], tuple[Vector, Vector]]

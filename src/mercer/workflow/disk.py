@@ -15,15 +15,16 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
+from mercer.estimators.linear.source_fit import begin_at
 from mercer.exceptions import InvalidInputError, MissingExtraError
 from mercer.io.blocks.arrow_table import SUFFIXES, ArrowTable
 from mercer.io.blocks.table_rows import PreparedRows
 from mercer.io.tables import Samples
-from mercer.io.tables.preprocessing import READ
+from mercer.io.tables.preprocessing import PREPARE, READ
 from mercer.io.tables.samples import ReadingOptions
 from mercer.io.tables.table_reader import frame_of
 from mercer.problems.clock import Clock
-from mercer.problems.solution import Status, TracePoint
+from mercer.problems.solution import FAR, Status, TracePoint
 from mercer.sources.row_source import memory_bytes
 from mercer.workflow.job import FIT, Job
 from mercer.workflow.preparation import MACHINE, check_classes, detect_task
@@ -159,6 +160,7 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
     search, started = outcome.search, time.perf_counter()
     machine = search._machine().set_params(**search.best_params_)
     machine._validate_params()
+    _begin_with_search(machine, outcome, rows)
     job.restart(final_fit=1.0)
     job.kept = "the machine so far is kept, with its certificate"
     job.begin(FIT, f"{rows.n:,} rows from disk")
@@ -178,6 +180,11 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
     elif machine._statuses != [Status.CONVERGED] * len(machine._statuses):
         why = "--time-limit ended" if Status.TIME_LIMIT in machine._statuses else "Rounding or max_iter ended"
         messages.append(f"{why} the fit to all rows before the optimum; the model is {machine.certificate_}.")
+    if outcome.evaluation is not None and machine.certificate_.relative_gap >= FAR:
+        messages.append(
+            f"The score is that of machines fitted to the {len(outcome.samples):,} rows of the search, not of the "
+            "model, which is not solved. Allow more time."
+        )
     return replace(
         outcome,
         model=model,
@@ -186,6 +193,22 @@ def _fit_all(outcome: Outcome, rows: PreparedRows, job: Job) -> Outcome:
         messages=(*messages, *outcome.messages),
         rows_on_disk=rows.n,
     )
+
+
+def _begin_with_search(machine: Any, outcome: Outcome, rows: PreparedRows) -> None:
+    """Let the fit to all rows begin at the machine of the search; columns it has not seen have weight 0."""
+    found = outcome.machine
+    assert rows.y is not None and rows.columns is not None
+    if hasattr(found, "classes_") and not np.array_equal(found.classes_, np.unique(rows.y)):
+        return
+    names = [str(name) for name in outcome.model.named_steps[PREPARE].get_feature_names_out()]
+    place = {name: j for j, name in enumerate(rows.columns)}
+    if len(names) != np.shape(found.coef_)[-1]:
+        return
+    seen = [j for j, name in enumerate(names) if name in place]
+    coef = np.zeros((np.atleast_2d(found.coef_).shape[0], len(place)))
+    coef[:, [place[names[j]] for j in seen]] = np.atleast_2d(found.coef_)[:, seen]
+    begin_at(machine, coef, found.intercept_)
 
 
 def _progress(tol: float, job: Job) -> Any:

@@ -80,7 +80,7 @@ def certify(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) ->
     """
     estimator, X, _ = unwrap(estimator, X)
     kind = check_fitted(estimator, X, y)
-    if hasattr(estimator, "landmark_certificate_"):
+    if hasattr(estimator, "landmarks_"):
         return certify_landmarks(kind, estimator, X, y, sample_weight)
     if kind.name in KERNEL:
         return combine([certify_problem(fitted) for fitted in fitted_problems(estimator, X, y, sample_weight)])

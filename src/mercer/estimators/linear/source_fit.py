@@ -118,17 +118,25 @@ def solve_source(
     if machine.checkpoint is not None:
         known = identity(machine, source, targets)
         checkpoint = Checkpoint(machine.checkpoint, known, len(codes), weights_of)
+    first = vars(machine).pop("_first_weights", None)
     found: list[LinearSolution] = []
     for k, code in enumerate(codes):
         intercept = bool(machine.fit_intercept and not bias)
         statement = Statement(machine._loss(), float(machine.C), intercept, bias, Penalty(), code)
         if checkpoint is None:
-            found.append(solve_parts(parts, statement, options, clock))
+            found.append(solve_parts(parts, statement, options, clock, None if first is None else first[k]))
             continue
         saved, keep = checkpoint.model(k), partial(keep_weights, checkpoint, k)
         found.append(solve_parts(parts, statement, options, clock, None if saved is None else saved["w"], keep))
         checkpoint.write()
     return found
+
+
+def begin_at(machine: Any, coef: Matrix, intercept: Vector) -> None:
+    """Let the next fit of rows on disk begin with these weights, one row for each problem."""
+    bias = constant_feature(machine)
+    last = [np.atleast_1d(intercept)[:, None] / (bias or 1.0)] if machine.fit_intercept else []
+    machine._first_weights = np.hstack([np.atleast_2d(coef), *last])
 
 
 def weights_of(model: Arrays) -> Vector:

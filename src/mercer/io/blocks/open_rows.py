@@ -78,6 +78,8 @@ def open_rows(
         raise InvalidInputError(
             f"{type(data).__name__} is a sparse matrix, which is in memory already: give it to fit as it is."
         )
+    if isinstance(columns, str):
+        raise InvalidInputError(f"columns={columns!r} is a text: give a list, such as columns=[{columns!r}].")
     if is_arrow(data):
         for what, name in (("target", target), ("weight", weight)):
             if name is not None and not isinstance(name, str):

@@ -169,8 +169,8 @@ class _Passes:
         if options.na_target != "drop":
             raise InvalidInputError(
                 f"{self.table.place(int(np.argmin(known)))}, column {column.name!r}: the target is missing, as in "
-                f"{np.sum(~known):,} of {len(y):,} rows. Leave such rows out with --na-target drop, or fill in the "
-                "values."
+                f"{np.sum(~known):,} of {len(y):,} rows. Leave such rows out (mercer fit: --na-target drop), or fill "
+                "in the values."
             )
         y[~known] = y[np.argmax(known)]  # these rows get the weight 0
         return target_values(FoundColumn(column, y)), known

@@ -51,6 +51,10 @@ def save(model: Any, path: Any) -> None:
             f"save writes estimators, pipelines and kernels, but was given {model!r:.80} of type "
             f"{type(model).__name__}."
         )
+    if hasattr(model, "to_local"):
+        raise InvalidInputError(
+            f"{type(model).__name__} of mercer.dask belongs to a cluster: save its ordinary model, model.to_local()."
+        )
     encoder = Encoder()
     document = {"model": encoder.encode(model, type(model).__name__), "shared": encoder.shared}
     members = {MODEL: json.dumps(document, allow_nan=False, separators=(",", ":")).encode()}
