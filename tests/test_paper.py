@@ -165,7 +165,9 @@ def test_the_form_is_that_of_the_journal():
         "Statement of need",
         "State of the field",
         "Functionality",
+        "Software design",
         "Benchmarks",
+        "Research impact statement",
         "Acknowledgements",
         "References",
     ]

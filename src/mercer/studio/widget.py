@@ -34,7 +34,7 @@ def modules() -> dict[str, str]:
     """The modules of the page by name. A notebook loads no files, so they are sent as text."""
     folder = files("mercer.studio") / "static"
     names = sorted(one.name for one in folder.iterdir() if one.name.endswith(".js"))
-    return {name: static_text(name) for name in names if name not in ("boot.js", "widget.js")}
+    return {name: static_text(name) for name in names if name not in ("boot.js", "refused.js", "widget.js")}
 
 
 def as_json(value: Any) -> Any:
