@@ -144,6 +144,24 @@ class TestTroubleWithFiles:
             assert loop(np.float64(3.0)) == 6.0
             assert sum(loop.stats.cache_hits.values()) == hits
 
+    def test_flipped_bits_and_zeroed_pages(self, doubled, tmp_path):
+        """Not one damaged byte is executed, wherever it is: it would crash the process, or compute wrong numbers."""
+        doubled()(np.float64(3.0))
+        (path,) = tmp_path.glob("*.nbc")
+        whole = path.read_bytes()
+        cache, signature = doubled()._cache, (numba.float64,)
+        assert cache._read(cache._key(signature)) is not None
+        for place in range(0, len(whole), 97):
+            flipped = whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :]
+            zeroed = whole[:place] + bytes(min(4096, len(whole) - place)) + whole[place + 4096 :]
+            for damaged in {flipped, zeroed} - {whole}:
+                path.write_bytes(damaged)
+                assert cache._read(cache._key(signature)) is None
+        loop = doubled()
+        assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 0
+        loop = doubled()
+        assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 1  # it was replaced
+
     def test_a_missing_file(self, doubled, tmp_path):
         """Another process may have removed it."""
         doubled()(np.float64(3.0))

@@ -14,7 +14,16 @@ import pytest
 import mercer
 from mercer._compiled import compile as compiling
 from mercer._compiled import machine_code
-from mercer._compiled.machine_code import LEVELS, Shipped, choose, host_levels, levels_of, write_shipped
+from mercer._compiled.machine_code import (
+    LEVELS,
+    Shipped,
+    choose,
+    host_levels,
+    levels_of,
+    seal,
+    unseal,
+    write_shipped,
+)
 
 V2, V3 = LEVELS["x86_64"].values()
 PACKAGE = Path(mercer.__file__).parent
@@ -79,15 +88,17 @@ class TestChoice:
     def test_code_of_other_versions(self, folder):
         """Code of other loops, or of another numba, llvmlite or Python, is not used."""
         for path in folder.glob("*.index"):
-            _, places = marshal.loads(path.read_bytes())
-            path.write_bytes(marshal.dumps(("others", places)))
+            _, places = marshal.loads(unseal(path.read_bytes()))
+            path.write_bytes(seal(marshal.dumps(("others", places))))
         assert choose(folder, ["x86-64-v2", "x86-64-v3"]) is None
 
-    @pytest.mark.parametrize("damage", [b"", b"no index", "half"])
+    @pytest.mark.parametrize("damage", [b"", b"no index", "half", "one bit"])
     def test_a_damaged_index(self, folder, damage):
         """The level below serves."""
         path = folder / "x86-64-v3.index"
-        path.write_bytes(path.read_bytes()[:-9] if damage == "half" else damage)
+        whole = path.read_bytes()
+        damaged = {"half": whole[:-9], "one bit": whole[:-1] + bytes([whole[-1] ^ 1])}
+        path.write_bytes(damaged.get(damage, damage))
         assert choose(folder, ["x86-64-v2", "x86-64-v3"]).level == "x86-64-v2"
 
 
@@ -122,11 +133,13 @@ class TestUse:
         assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 1
         assert loop(np.int64(3)) == 6 and sum(loop.stats.cache_hits.values()) == 1
 
-    def test_damaged_code(self, doubled, tmp_path):
+    @pytest.mark.parametrize("damage", [lambda whole: b"no code", lambda whole: whole[:-1] + bytes([whole[-1] ^ 4])])
+    def test_damaged_code(self, doubled, tmp_path, damage):
         """It is compiled instead."""
         doubled()(np.float64(3.0))
         doubled.ship()
-        (tmp_path / "some.code").write_bytes(b"no code")
+        path = tmp_path / "some.code"
+        path.write_bytes(damage(path.read_bytes()))
         loop = doubled()
         assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 0
 
