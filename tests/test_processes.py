@@ -57,6 +57,77 @@ for _ in range(2):
         os._exit(0 if all(model.predict(X).tolist() == expected for _ in range(5)) else 1)
     assert os.waitpid(child, 0)[1] == 0
 """
+# children of a process whose other threads fit: what these hold at that moment stays held in the child
+FORK_WHILE_FITTING = """
+import signal, threading
+
+expected, stop = work(), threading.Event()
+
+
+def repeat():
+    while not stop.is_set():
+        work()
+
+
+threads = [threading.Thread(target=repeat) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        check(work(), expected)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+for thread in threads:
+    thread.join()
+"""
+# numba compiles in one thread while another one forks; a fork inside of a compilation goes on, too
+FORK_WHILE_COMPILING = """
+import signal, threading
+
+import mercer._compiled.compile as compiling
+from numba.core import event
+
+
+def double(x):
+    return x * 2
+
+
+children = []
+
+
+class Fork(event.Listener):
+    def on_start(self, event):
+        if inside and not started.is_set():
+            started.set()
+            child()
+        started.set()
+
+    def on_end(self, event):
+        pass
+
+
+def child():
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(60)
+        os._exit(0 if compiling.compiled()(double)(theirs) == 2 else 1)
+    children.append(pid)
+
+
+for inside, ours, theirs in ((False, 1, 1.0), (True, 1j, np.float32(1.0))):  # all are compiled
+    started = threading.Event()
+    with event.install_listener("numba:compile", Fork()):
+        thread = threading.Thread(target=compiling.compiled()(double), args=(ours,))
+        thread.start()
+        started.wait()
+        if not inside:
+            child()
+        thread.join()
+assert children and all(os.waitpid(pid, 0)[1] == 0 for pid in children)
+"""
 JOBLIB = """
 from joblib import Parallel, delayed
 
@@ -93,6 +164,7 @@ assert np.array_equal(alone.cv_results_["mean_test_score"], both.cv_results_["me
 PROGRAMS = {
     "fork": FORK,
     "prefork": PREFORK,
+    "fork while threads fit": FORK_WHILE_FITTING,
     "loky": JOBLIB.format(backend="loky"),
     "joblib multiprocessing": JOBLIB.format(backend="multiprocessing"),
     "joblib threading": JOBLIB.format(backend="threading"),
@@ -119,6 +191,12 @@ def run(tmp_path, program, environment=None):
 def test_fits_elsewhere(tmp_path, name):
     """The same optimum and labels as in the first process."""
     run(tmp_path, PROGRAMS[name])
+
+
+@needs_fork
+def test_a_fork_while_numba_compiles(tmp_path):
+    """It waits for the compilation of another thread, and the child can compile."""
+    run(tmp_path, FORK_WHILE_COMPILING, dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path / "cache")))
 
 
 STORM = """

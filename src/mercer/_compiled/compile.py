@@ -6,12 +6,13 @@ division.
 
 import gc
 import logging
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,7 @@ from llvmlite import binding
 from numba.core import event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
@@ -122,16 +124,19 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls. Compiled code that calls it is linked with ``part`` instead."""
 
     options: dict[str, Any]
+    _part: Any = None
 
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
         with _interrupts_held():
             return _call(super().compile, sig)
 
-    @cached_property
+    @property
     def part(self) -> Any:
         """Created on first use; a process that finds all machine code on disk never needs it."""
-        return _part_of(self.py_func, self.options)
+        if self._part is None:
+            self._part = _part_of(self.py_func, self.options)
+        return self._part
 
     @property
     def _numba_type_(self) -> Any:
@@ -297,6 +302,13 @@ def _show(name: str) -> None:
 
 _compiling = _Compiling()
 event.register("numba:compile", _compiling)
+# A fork waits for the compilation of another thread: its child would never get the lock, and finds LLVM at rest
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def seconds_compiling() -> float:
