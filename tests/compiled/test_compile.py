@@ -385,3 +385,14 @@ class TestParts:
             (code,) = fresh.inspect_llvm().values()
             length[compact] = len(code)
         assert length[True] < 0.8 * length[False], length
+
+
+def test_the_compiler_is_turned_off():
+    """numba's own functions would not compile either: the message says what to do."""
+    program = "from mercer import KernelCentroid\nKernelCentroid().fit([[0.0], [1.0]], [0, 1])"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=100)
+    assert done.stderr.splitlines()[-1] == (
+        "mercer.exceptions.InvalidInputError: NUMBA_DISABLE_JIT=1 turns the compiler off, which mercer needs. Unset "
+        "it; to debug functions of your own, call their py_func."
+    )

@@ -27,7 +27,14 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
 from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
+from mercer.exceptions import InvalidInputError
 
+_settings: Any = numba.config
+if _settings.DISABLE_JIT:
+    raise InvalidInputError(
+        "NUMBA_DISABLE_JIT=1 turns the compiler off, which mercer needs. Unset it; to debug functions of your own, "
+        "call their py_func."
+    )
 # without "ninf" (infinities mark variables that may not move) and "nnan" (NaN in the input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 # new objects between two garbage collections while numba compiles
@@ -128,8 +135,12 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
-        with _interrupts_held():
-            return _call(super().compile, sig)
+        try:
+            with _interrupts_held():
+                return _call(super().compile, sig)
+        finally:
+            if isinstance(self._cache, Cache):
+                self._cache.end_turn()
 
     @property
     def part(self) -> Any:
@@ -280,6 +291,18 @@ class _Compiling(event.Listener):
                 self.functions += 1
                 self.show("")
 
+    @contextmanager
+    def waiting(self, name: str) -> Iterator[None]:
+        """Count and show the time in which another process compiles, if there is such a time."""
+        if self._depth:
+            yield
+            return
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += perf_counter() - begin
+
 
 @lru_cache
 def _announce() -> None:
@@ -301,6 +324,7 @@ def _show(name: str) -> None:
 
 
 _compiling = _Compiling()
+Cache.waiting = _compiling.waiting
 event.register("numba:compile", _compiling)
 # A fork waits for the compilation of another thread: its child would never get the lock, and finds LLVM at rest
 if hasattr(os, "register_at_fork"):

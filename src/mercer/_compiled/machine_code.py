@@ -20,9 +20,10 @@ import platform
 import stat
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ from llvmlite import binding
 from numba.core import caching, config, serialize, sigutils
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
+
+from mercer.exceptions import InvalidInputError
+
+try:
+    import fcntl
+except ImportError:  # Windows: processes do not wait for each other
+    fcntl = None  # type: ignore[assignment]
 
 # the instructions that each level of processors adds to those below it, by LLVM's names; lowest level first
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -45,6 +53,10 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
 # the level to use instead of the best one, if the processor has it; "none" for no shipped code
 LEVEL_VARIABLE = "MERCER_MACHINE_CODE"
 SHIPPED = Path(__file__).parents[1] / "_machine_code"
+# the settings of numba (see `_settings`) for which code is shipped: its defaults
+PLAIN = (3, 0, 0, 0, 1)
+# seconds between two looks at whether another process has compiled a function, and after which it is taken for dead
+PAUSE, PATIENCE = 0.02, 120.0
 # bytes of the digest that each file and each shipped function begins with
 DIGEST = 16
 
@@ -190,13 +202,31 @@ def shipped() -> Shipped | None:
 
     If numba's settings ask for another target, all loops are compiled.
     """
+    wanted, known = os.environ.get(LEVEL_VARIABLE) or None, [name for each in LEVELS.values() for name in each]
+    if wanted not in (None, "none", *known):
+        raise InvalidInputError(
+            f"The environment variable {LEVEL_VARIABLE} is {wanted!r}, but must be one of {', '.join(known)} or none."
+        )
     ask: Any = config
-    plain = (
-        ask.CPU_NAME is None and ask.CPU_FEATURES is None and ask.ENABLE_AVX and ask.OPT == 3 and not ask.BOUNDSCHECK
-    )
+    plain = ask.CPU_NAME is None and ask.CPU_FEATURES is None and _settings() == PLAIN
     if not SHIPPED.is_dir() or not plain:
         return None
-    return choose(SHIPPED, host_levels(), os.environ.get(LEVEL_VARIABLE) or None)
+    levels = host_levels()
+    if not ask.ENABLE_AVX:  # numba avoids AVX on processors of 2011 and 2012, and in some virtual machines
+        levels = [level for level in levels if "avx" not in LEVELS["x86_64"].get(level, ())]
+    found = choose(SHIPPED, levels, wanted)
+    if found is None and wanted in known:
+        logging.getLogger("mercer").warning(
+            "%s=%s: this package has no such code for this processor: loops are compiled.", LEVEL_VARIABLE, wanted
+        )
+    return found
+
+
+def _settings() -> tuple[Any, ...]:
+    """The settings of numba that change machine code."""
+    ask: Any = config
+    numbers = (int(ask.OPT), ask.BOUNDSCHECK, ask.DEBUGINFO_DEFAULT, ask.DEBUG_JIT, ask.LOOP_VECTORIZE)
+    return tuple(int(number or 0) for number in numbers)
 
 
 # ---- the cache of this machine ---------------------------------------------------------------------------------------
@@ -210,10 +240,15 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     # called with the key and the packed code of each function that is compiled
     observer: Callable[[str, bytes], None] | None = None
+    # a context with the name of the function for which this process may wait, while another one compiles it
+    waiting: Callable[[str], AbstractContextManager[None]] = nullcontext
+    # the seconds that this process will wait for others before it compiles by itself
+    patience = PATIENCE
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         stamp()  # of the files as they are when the function is imported
+        self._turn: Any = None  # the locked file, and its path, while this process compiles the function
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
 
     @property
@@ -224,13 +259,56 @@ class Cache(caching._Cache):  # type: ignore[misc]
         """The machine code for a signature; None if there is none, or if it cannot be read."""
         key, arguments = self._key(sig), tuple(sigutils.normalize_signature(sig)[0])
         package = shipped()
-        for read in (lambda: package and package.find(key), lambda: self._read(key)):
+
+        def load(read: Callable[[], bytes | None]) -> Any:
             with suppress(Exception):
                 data = read()
                 found = unpack(data, target_context) if data else None
                 if found is not None and tuple(found.signature.args) == arguments:
                     return found
-        return None
+            return None
+
+        found = load(lambda: package and package.find(key)) or load(lambda: self._read(key))
+        if found is None and self._take_turn(key):
+            found = load(lambda: self._read(key))
+        return found
+
+    def _take_turn(self, key: str) -> bool:
+        """Wait until no other process compiles this function, which may then be in the cache: False if it is not.
+
+        `end_turn` lets the next process go on; so does the end of this process.
+        """
+        directory = cache_directory()
+        if directory is None or fcntl is None or self._turn is not None:
+            return False
+        path = self._path(directory, key).with_suffix(".lock")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._turn = open(path, "wb"), path
+        except OSError:
+            return False
+        with Cache.waiting(self._function.__name__):
+            while Cache.patience > 0:
+                try:
+                    fcntl.flock(self._turn[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    Cache.patience -= PAUSE
+                    time.sleep(PAUSE)
+                except OSError:  # a file system without locks
+                    break
+                else:
+                    Cache.patience = PATIENCE
+                    break
+        return True
+
+    def end_turn(self) -> None:
+        """Let other processes look for this function again."""
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            file, path = turn
+            with file, suppress(OSError):
+                path.unlink(missing_ok=True)
+                fcntl.flock(file, fcntl.LOCK_UN)  # at once, also if a forked process has the file, too
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Write machine code; warn if that fails."""
@@ -292,18 +370,23 @@ def _header() -> bytes:
 
 @lru_cache
 def _target() -> str:
-    """The Python, processor and settings that this process compiles for: several may share a directory."""
+    """The versions, processor and settings that this process compiles for and with: several may share a directory."""
     from numba.core.registry import cpu_target
 
     ask: Any = config
-    settings = ask.OPT, ask.BOUNDSCHECK, ask.DEBUGINFO_DEFAULT, ask.USING_SVML
-    return f"{sys.implementation.cache_tag} {cpu_target.target_context.codegen().magic_tuple()} {settings}"
+    versions = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__
+    return f"{versions} {cpu_target.target_context.codegen().magic_tuple()} {_settings()} {ask.USING_SVML}"
 
 
 @lru_cache
 def cache_directory() -> str | None:
-    """The cache directory: numba's, else a temporary directory of this user; None if neither is writable."""
+    """The cache directory: numba's, else a temporary directory of this user; None if there is no use for one.
+
+    That is if none is writable, or if the loops are not files: then no process can tell which code belongs to them.
+    """
     path: str | None
+    if not loop_files():
+        return None
     try:
         path = caching.CompileResultCacheImpl(pack).locator.get_cache_path()
     except RuntimeError:  # NUMBA_CACHE_DIR, the folder of this file and the user's cache are not writable
