@@ -7,6 +7,7 @@ division.
 import gc
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -41,8 +42,8 @@ FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 GARBAGE_FROM = 50_000
 # slots of the frame below which numba runs: with its overhead just over half of a megabyte
 WIDE_FRAME = 66_000
-# functions that the first fit of an estimator compiles, and the width of the line that says so
-FIRST_FIT, LINE = "5 to 35", 100
+# functions that the first fit of an estimator compiles
+FIRST_FIT = 5, 35
 # LLVM functions that are compact: their names begin with one of these. At first numba's wrappers and array constructors
 _compact = {"_ZN7cpython", "cfunc._Z", "_ZN5numba2np8arrayobj"}
 
@@ -132,6 +133,7 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
 
     options: dict[str, Any]
     _part: Any = None
+    _cache: Any
 
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
@@ -309,18 +311,43 @@ def _announce() -> None:
     """Say once why the first fit on a new computer takes long."""
     if shipped() is None and not has_machine_code():
         once = "machine, once" if cache_directory() is not None else "process"
-        print(f"mercer: compiling its loops for this {once} (2 to 15 s) ...", file=sys.stderr, flush=True)
+        line = f"compiling its loops for this {once} (2 to 15 s) ..."
+        if on_terminal():
+            print(f"mercer: {line}", file=sys.stderr, flush=True)
+        else:
+            logging.getLogger("mercer").info(line)
 
 
 def _show(name: str) -> None:
     """Show on a terminal, or log elsewhere, what is compiled now; "" if nothing is."""
     _announce()
-    line = f"compiling {name} (function {_compiling.functions + 1} of {FIRST_FIT}, {_compiling.seconds:.0f} s)"
-    if sys.stderr is not None and sys.stderr.isatty():
-        shown = f"mercer: {line}" if name else ""
-        print("\r" + shown.ljust(LINE) + "\r" * (not name), end="", file=sys.stderr, flush=True)
+    number = _compiling.functions + 1
+    usual = f"; a first fit has {FIRST_FIT[0]} to {FIRST_FIT[1]}" if number <= FIRST_FIT[1] else ""
+    line = f"compiling {name} (function {number}{usual}; {_compiling.seconds:.0f} s so far)"
+    if on_terminal():
+        draw(f"mercer: {line}" if name else "")
     elif name:
         logging.getLogger("mercer").info(line)
+
+
+def on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def draw(text: str) -> None:
+    """Replace the line of the terminal by a text, cut to its width; "" erases it."""
+    width = _width()
+    print("\r" + text[:width].ljust(width) + "\r" * (not text), end="", file=sys.stderr, flush=True)
+
+
+def _width() -> int:
+    """Columns of a line that stays a line on the terminal."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return max(1, (columns or shutil.get_terminal_size().columns) - 1)
 
 
 _compiling = _Compiling()

@@ -241,7 +241,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
     # called with the key and the packed code of each function that is compiled
     observer: Callable[[str, bytes], None] | None = None
     # a context with the name of the function for which this process may wait, while another one compiles it
-    waiting: Callable[[str], AbstractContextManager[None]] = nullcontext
+    waiting: Callable[[str], AbstractContextManager[Any]] = nullcontext
     # the seconds that this process will wait for others before it compiles by itself
     patience = PATIENCE
 
@@ -268,7 +268,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
                     return found
             return None
 
-        found = load(lambda: package and package.find(key)) or load(lambda: self._read(key))
+        found = load(lambda: package.find(key) if package else None) or load(lambda: self._read(key))
         if found is None and self._take_turn(key):
             found = load(lambda: self._read(key))
         return found
