@@ -81,7 +81,7 @@ for thread in threads:
 for _ in range(20):
     child = os.fork()
     if child == 0:
-        signal.alarm(60)
+        signal.alarm(120)
         check(work(), expected)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
@@ -118,7 +118,7 @@ class Fork(event.Listener):
 def child():
     pid = os.fork()
     if pid == 0:
-        signal.alarm(60)
+        signal.alarm(120)
         os._exit(0 if compiling.compiled()(double)(theirs) == 2 else 1)
     children.append(pid)
 
@@ -272,6 +272,7 @@ def test_fit(shift):
 """
 
 
+@pytest.mark.slow
 def test_pytest_xdist_with_an_empty_cache(tmp_path):
     """Its workers neither hang nor abort."""
     pytest.importorskip("xdist")
