@@ -10,6 +10,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 import mercer
+from mercer._cached import cached_property
 
 
 def test_parts_are_reached_by_their_names():
@@ -28,6 +29,29 @@ def test_every_name_is_there():
     assert {name for name in dir(mercer) if not name.startswith("_")} >= set(mercer.__all__)
     for name in mercer.__all__:
         assert isinstance(getattr(mercer, name), kinds), name
+
+
+def test_no_lock_for_computed_attributes():
+    """A process that is forked while a thread holds the lock of a ``functools.cached_property`` would wait forever."""
+    sources = Path(mercer.__file__).parent.rglob("*.py")
+    found = [path for path in sources if re.search(r"functools.*\bcached_property", path.read_text(encoding="utf-8"))]
+    assert [path.name for path in found] == ["_cached.py"]  # its docstring says why
+
+
+def test_an_attribute_that_is_computed_once():
+    """The first value stays, even if two threads compute it at once; on the class the attribute is itself."""
+
+    class Sample:
+        @cached_property
+        def value(self):
+            """Some value."""
+            if not self.__dict__:
+                self.__dict__["value"] = "that of a thread that was faster"
+            return "this"
+
+    sample = Sample()
+    assert sample.value == sample.value == "that of a thread that was faster"
+    assert Sample.value.__doc__ == "Some value."
 
 
 def test_other_names_are_errors():

@@ -3,6 +3,7 @@
 import json
 import marshal
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,17 @@ import pytest
 import mercer
 from mercer._compiled import compile as compiling
 from mercer._compiled import machine_code
-from mercer._compiled.machine_code import LEVELS, Shipped, choose, host_levels, levels_of, write_shipped
+from mercer._compiled.machine_code import (
+    LEVELS,
+    Shipped,
+    choose,
+    host_levels,
+    levels_of,
+    seal,
+    unseal,
+    write_shipped,
+)
+from mercer.exceptions import InvalidInputError
 
 V2, V3 = LEVELS["x86_64"].values()
 PACKAGE = Path(mercer.__file__).parent
@@ -79,16 +90,66 @@ class TestChoice:
     def test_code_of_other_versions(self, folder):
         """Code of other loops, or of another numba, llvmlite or Python, is not used."""
         for path in folder.glob("*.index"):
-            _, places = marshal.loads(path.read_bytes())
-            path.write_bytes(marshal.dumps(("others", places)))
+            _, places = marshal.loads(unseal(path.read_bytes()))
+            path.write_bytes(seal(marshal.dumps(("others", places))))
         assert choose(folder, ["x86-64-v2", "x86-64-v3"]) is None
 
-    @pytest.mark.parametrize("damage", [b"", b"no index", "half"])
+    @pytest.mark.parametrize("damage", [b"", b"no index", "half", "one bit"])
     def test_a_damaged_index(self, folder, damage):
         """The level below serves."""
         path = folder / "x86-64-v3.index"
-        path.write_bytes(path.read_bytes()[:-9] if damage == "half" else damage)
+        whole = path.read_bytes()
+        damaged = {"half": whole[:-9], "one bit": whole[:-1] + bytes([whole[-1] ^ 1])}
+        path.write_bytes(damaged.get(damage, damage))
         assert choose(folder, ["x86-64-v2", "x86-64-v3"]).level == "x86-64-v2"
+
+
+class TestSettings:
+    @pytest.fixture(autouse=True)
+    def ships(self, folder, monkeypatch):
+        monkeypatch.setattr(machine_code, "SHIPPED", folder)
+        monkeypatch.setattr(machine_code, "host_levels", lambda: ["x86-64-v2", "x86-64-v3"])
+        monkeypatch.setattr(machine_code, "PLAIN", machine_code._settings())
+
+    def test_a_processor_for_which_numba_avoids_avx(self, monkeypatch):
+        """Sandy and Ivy Bridge have no AVX2 either: they use the level without AVX."""
+        monkeypatch.setattr(machine_code.config, "ENABLE_AVX", False)
+        assert machine_code.shipped.__wrapped__().level == "x86-64-v2"
+
+    def test_other_settings_of_the_compiler(self, monkeypatch):
+        """They ask for other code than the package has."""
+        monkeypatch.setattr(machine_code.config, "LOOP_VECTORIZE", 0)
+        assert machine_code.shipped.__wrapped__() is None
+
+    def test_a_misspelt_level(self, monkeypatch):
+        """It would turn shipped code off without a word."""
+        monkeypatch.setenv("MERCER_MACHINE_CODE", "x86_64-v2")
+        message = (
+            "The environment variable MERCER_MACHINE_CODE is 'x86_64-v2', but must be one of x86-64-v2, x86-64-v3, "
+            "generic or none."
+        )
+        with pytest.raises(InvalidInputError, match=re.escape(message)):
+            machine_code.shipped.__wrapped__()
+
+    def test_a_level_that_cannot_be_used(self, monkeypatch, caplog):
+        """It is known, but code for it is not shipped for this processor: the log says so."""
+        monkeypatch.setenv("MERCER_MACHINE_CODE", "generic")
+        assert machine_code.shipped.__wrapped__() is None
+        assert caplog.messages == [
+            "MERCER_MACHINE_CODE=generic: this package has no such code for this processor: loops are compiled."
+        ]
+
+    @pytest.mark.parametrize("module", ["numba", "llvmlite"])
+    def test_other_versions_have_files_of_their_own(self, module, monkeypatch):
+        """Two environments that share a cache would replace each other's files for ever."""
+        here = machine_code._target.__wrapped__()
+        monkeypatch.setattr(getattr(machine_code, module), "__version__", "0.99")
+        assert machine_code._target.__wrapped__() != here
+
+    def test_loops_that_are_no_files(self, monkeypatch):
+        """In a zip file: each process compiles, and nothing is kept that no process would find."""
+        monkeypatch.setattr(machine_code, "loop_files", lambda: [])
+        assert machine_code.cache_directory.__wrapped__() is None
 
 
 class TestUse:
@@ -122,11 +183,13 @@ class TestUse:
         assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 1
         assert loop(np.int64(3)) == 6 and sum(loop.stats.cache_hits.values()) == 1
 
-    def test_damaged_code(self, doubled, tmp_path):
+    @pytest.mark.parametrize("damage", [lambda whole: b"no code", lambda whole: whole[:-1] + bytes([whole[-1] ^ 4])])
+    def test_damaged_code(self, doubled, tmp_path, damage):
         """It is compiled instead."""
         doubled()(np.float64(3.0))
         doubled.ship()
-        (tmp_path / "some.code").write_bytes(b"no code")
+        path = tmp_path / "some.code"
+        path.write_bytes(damage(path.read_bytes()))
         loop = doubled()
         assert loop(np.float64(3.0)) == 6.0 and sum(loop.stats.cache_hits.values()) == 0
 
@@ -178,3 +241,4 @@ def test_a_package_with_machine_code(tmp_path):
     assert level is None and compiled > 0
     np.testing.assert_allclose(values, native, rtol=1e-9, atol=1e-12)
     assert run(FIT, NUMBA_CPU_NAME="x86-64")[0] is None
+    assert run(FIT, NUMBA_ENABLE_AVX="0")[:2] == ["x86-64-v2", 0]  # numba's choice for Sandy and Ivy Bridge

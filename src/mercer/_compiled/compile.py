@@ -6,12 +6,14 @@ division.
 
 import gc
 import logging
+import os
+import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 
@@ -20,20 +22,28 @@ from llvmlite import binding
 from numba.core import event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
 from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
+from mercer.exceptions import InvalidInputError
 
+_settings: Any = numba.config
+if _settings.DISABLE_JIT:
+    raise InvalidInputError(
+        "NUMBA_DISABLE_JIT=1 turns the compiler off, which mercer needs. Unset it; to debug functions of your own, "
+        "call their py_func."
+    )
 # without "ninf" (infinities mark variables that may not move) and "nnan" (NaN in the input must stay visible)
 FAST = {"nsz", "arcp", "contract", "afn", "reassoc"}
 # new objects between two garbage collections while numba compiles
 GARBAGE_FROM = 50_000
 # slots of the frame below which numba runs: with its overhead just over half of a megabyte
 WIDE_FRAME = 66_000
-# functions that the first fit of an estimator compiles, and the width of the line that says so
-FIRST_FIT, LINE = "5 to 35", 100
+# functions that the first fit of an estimator compiles
+FIRST_FIT = 5, 35
 # LLVM functions that are compact: their names begin with one of these. At first numba's wrappers and array constructors
 _compact = {"_ZN7cpython", "cfunc._Z", "_ZN5numba2np8arrayobj"}
 
@@ -122,16 +132,24 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls. Compiled code that calls it is linked with ``part`` instead."""
 
     options: dict[str, Any]
+    _part: Any = None
+    _cache: Any
 
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
-        with _interrupts_held():
-            return _call(super().compile, sig)
+        try:
+            with _interrupts_held():
+                return _call(super().compile, sig)
+        finally:
+            if isinstance(self._cache, Cache):
+                self._cache.end_turn()
 
-    @cached_property
+    @property
     def part(self) -> Any:
         """Created on first use; a process that finds all machine code on disk never needs it."""
-        return _part_of(self.py_func, self.options)
+        if self._part is None:
+            self._part = _part_of(self.py_func, self.options)
+        return self._part
 
     @property
     def _numba_type_(self) -> Any:
@@ -275,28 +293,73 @@ class _Compiling(event.Listener):
                 self.functions += 1
                 self.show("")
 
+    @contextmanager
+    def waiting(self, name: str) -> Iterator[None]:
+        """Count and show the time in which another process compiles, if there is such a time."""
+        if self._depth:
+            yield
+            return
+        begin = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += perf_counter() - begin
+
 
 @lru_cache
 def _announce() -> None:
     """Say once why the first fit on a new computer takes long."""
     if shipped() is None and not has_machine_code():
         once = "machine, once" if cache_directory() is not None else "process"
-        print(f"mercer: compiling its loops for this {once} (2 to 15 s) ...", file=sys.stderr, flush=True)
+        line = f"compiling its loops for this {once} (2 to 15 s) ..."
+        if on_terminal():
+            print(f"mercer: {line}", file=sys.stderr, flush=True)
+        else:
+            logging.getLogger("mercer").info(line)
 
 
 def _show(name: str) -> None:
     """Show on a terminal, or log elsewhere, what is compiled now; "" if nothing is."""
     _announce()
-    line = f"compiling {name} (function {_compiling.functions + 1} of {FIRST_FIT}, {_compiling.seconds:.0f} s)"
-    if sys.stderr is not None and sys.stderr.isatty():
-        shown = f"mercer: {line}" if name else ""
-        print("\r" + shown.ljust(LINE) + "\r" * (not name), end="", file=sys.stderr, flush=True)
+    number = _compiling.functions + 1
+    usual = f"; a first fit has {FIRST_FIT[0]} to {FIRST_FIT[1]}" if number <= FIRST_FIT[1] else ""
+    line = f"compiling {name} (function {number}{usual}; {_compiling.seconds:.0f} s so far)"
+    if on_terminal():
+        draw(f"mercer: {line}" if name else "")
     elif name:
         logging.getLogger("mercer").info(line)
 
 
+def on_terminal() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def draw(text: str) -> None:
+    """Replace the line of the terminal by a text, cut to its width; "" erases it."""
+    width = _width()
+    print("\r" + text[:width].ljust(width) + "\r" * (not text), end="", file=sys.stderr, flush=True)
+
+
+def _width() -> int:
+    """Columns of a line that stays a line on the terminal."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return max(1, (columns or shutil.get_terminal_size().columns) - 1)
+
+
 _compiling = _Compiling()
+Cache.waiting = _compiling.waiting
 event.register("numba:compile", _compiling)
+# A fork waits for the compilation of another thread: its child would never get the lock, and finds LLVM at rest
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=global_compiler_lock.acquire,
+        after_in_parent=global_compiler_lock.release,
+        after_in_child=global_compiler_lock.release,
+    )
 
 
 def seconds_compiling() -> float:

@@ -282,7 +282,9 @@ class SpinPool:
         _free_slots.append(self.slot)
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # a thread that forks takes the lock first: no other one holds it in the child
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 # the workers of each process, since threads do not survive a fork
 _workers: dict[int, list[np.ndarray]] = {}
 # slots of released pools. Their memory is never freed: a worker may still read one

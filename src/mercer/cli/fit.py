@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ def run(arguments: argparse.Namespace) -> int:
         if path is not None:
             check_writable(path)
     display = JobDisplay(arguments.quiet)
-    with display, Job(display.show, display.say) as job, warnings.catch_warnings():
+    silent = _compilations_hidden() if arguments.quiet else nullcontext()
+    with display, silent, Job(display.show, display.say) as job, warnings.catch_warnings():
         # libraries warn about future versions of other libraries: not the user's concern
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -56,6 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
         written = _write(arguments, outcome, job, REPORT)
     _print(arguments, outcome, written)
     return 130 if job.interrupted else 0
+
+
+def _compilations_hidden() -> AbstractContextManager[None]:
+    from mercer._compiled.compile import compilations_shown
+
+    return compilations_shown(lambda name: None)
 
 
 def _search(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
+from typing import Any
 
 from mercer.cli.terminal import JobDisplay
 
@@ -12,14 +13,17 @@ from mercer.cli.terminal import JobDisplay
 def run(arguments: argparse.Namespace) -> int:
     """Run the jobs and print how many functions each has compiled; return the exit status."""
     from mercer._compiled import machine_code
-    from mercer.workflow.warm_jobs import warm
+    from mercer.workflow.warm_jobs import Warmed, run_jobs
 
-    quiet = arguments.quiet or not sys.stderr.isatty()
-    with JobDisplay(quiet) as display:
-        done = warm(*arguments.names, progress=None if quiet else partial(_show, display))
+    terminal, done = sys.stderr.isatty(), list[Warmed]()
+    with JobDisplay(arguments.quiet or not terminal) as display:
+        for job in run_jobs(arguments.names, partial(_show, display)):
+            done.append(job)
+            if not terminal and not arguments.quiet:  # a log of a build shows that it goes on
+                _print(job)
     for job in done:
-        if job.compiled:
-            print(f"{job.name:<50} {job.compiled:4d} functions {job.seconds:7.1f} s")
+        if job.compiled and (terminal or arguments.quiet):
+            _print(job)
     compiled, seconds = sum(job.compiled for job in done), sum(job.seconds for job in done)
     print(f"{len(done)} jobs, {compiled} functions compiled, {seconds:.1f} s.")
     package, directory = machine_code.shipped(), machine_code.cache_directory()
@@ -30,11 +34,16 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _print(job: Any) -> None:
+    print(f"{job.name:<50} {job.compiled:4d} functions {job.seconds:7.1f} s", flush=True)
+
+
 def _show(display: JobDisplay, done: int, total: int, text: str) -> None:
     """Draw a progress bar on standard error."""
     from mercer.selection.search.candidates import bar
 
-    display.draw(f"[{bar(done / total)}] {done} of {total}  {text}")
+    if not display.quiet:
+        display.draw(f"[{bar(done / total)}] {done} of {total}  {text}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,11 +14,11 @@ and problem: how often it was drawn, and how often it changed w.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mercer._cached import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix, Vector
 from mercer.linear.linear_problem import Rows

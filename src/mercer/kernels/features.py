@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._cached import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.domains import check_no_objects
 

@@ -16,13 +16,13 @@ A penalised intercept is one more feature of constant value, whose weight is par
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._cached import cached_property
 from mercer._compiled.thread_pool import run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix

@@ -14,12 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._cached import cached_property
 from mercer._compiled.thread_pool import run_shares
 from mercer.gram.operator import Evaluations, GramOperator, product
 from mercer.kernels.base import Kernel

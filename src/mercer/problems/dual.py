@@ -15,12 +15,12 @@ violation is the amount by which that fails, in units of the decision function: 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._cached import cached_property
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 
 # β'Kβ / |β|₁², relative to the largest kernel value, counts as 0 up to this value

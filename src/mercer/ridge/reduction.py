@@ -29,12 +29,12 @@ change scores by less than 1e-6.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
 
+from mercer._cached import cached_property
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_shares, run_tasks
 from mercer.exceptions import InvalidInputError

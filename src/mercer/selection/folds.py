@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._cached import cached_property
 from mercer.kernels.features import Vector, take_samples
 from mercer.selection.chains import Index, Problem
 from mercer.svm.batch import class_pairs

@@ -11,12 +11,11 @@ With M the kernel matrix of the free support vectors plus their ridge, bordered 
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from mercer._cached import cached_property
 from mercer.estimators.certification.kernel_machines import FittedProblem
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector

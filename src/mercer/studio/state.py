@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mercer._cached import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, parse_kernel
 from mercer.kernels.features import Matrix, Vector

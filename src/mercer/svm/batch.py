@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from mercer._cached import cached_property
 from mercer._compiled.program import Program
 from mercer._compiled.thread_pool import run_tasks
 from mercer.exceptions import InfeasibleNuError, NotSeparableError

@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 
+from mercer._cached import cached_property
 from mercer._compiled.program import Program
 from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator, MatrixRows, RowStore, product

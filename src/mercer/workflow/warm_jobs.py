@@ -11,11 +11,11 @@ import doctest
 import io
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,7 +48,9 @@ class Warmed:
     seconds: float
 
 
-def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -> list[Warmed]:
+def warm(
+    *names: str | type | list[str | type], progress: Callable[[int, int, str], None] | Literal[False] | None = None
+) -> list[Warmed]:
     """Compile all loops now, or load them, so that no later fit on this machine waits for the compiler.
 
     Meant for images of containers where mercer is installed from its source. It takes some minutes. Loops that are
@@ -56,11 +58,12 @@ def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -
 
     Parameters
     ----------
-    *names : str
-        Run only jobs whose names begin with one of these, such as ``"SVC"`` or ``"GaussianProcessRegressor"``, and the
-        loops that threads of any fit share. Without names, run all jobs.
-    progress : callable, default=None
-        Called with (jobs done, number of jobs, current job and function) before each job and each compilation.
+    *names : str, class or list of these
+        Run only jobs whose names begin with one of these, such as ``"SVC"`` or ``mercer.SVC``, and the loops that
+        threads of any fit share. Without names, run all jobs.
+    progress : callable or False, default=None
+        Called with (jobs done, number of jobs, current job and function) before each job and each compilation. By
+        default a bar is drawn if standard error is a terminal; False shows nothing.
 
     Returns
     -------
@@ -74,18 +77,23 @@ def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -
     >>> {job.name for job in done} >= {"Perceptron float64", "Perceptron float32"}
     True
     """
+    from mercer._compiled.compile import draw, on_terminal
+
+    if progress is None and on_terminal():
+        try:
+            return list(run_jobs(names, _draw_bar))
+        finally:
+            draw("")
+    return list(run_jobs(names, progress or _quietly))
+
+
+def run_jobs(names: Iterable[Any], progress: Callable[[int, int, str], None]) -> Iterator[Warmed]:
+    """Run the jobs of `warm`, and yield each when it is done."""
     from mercer._compiled.compile import compilations_shown, functions_compiled
 
-    every = jobs()
-    chosen = {name: run for name, run in every.items() if not names or name.startswith(names)}
-    if chosen:  # any fit may share loops among threads
-        chosen[SHARED] = every[SHARED]
-    else:
-        known = ", ".join(dict.fromkeys(name.split()[0] for name in every if name != SHARED))
-        raise InvalidInputError(f"There is nothing to compile for {' '.join(names)}: choose some of {known}.")
-    done: list[Warmed] = []
-    for name, run in chosen.items():
-        show = partial(progress or _quietly, len(done), len(chosen))
+    chosen = _choose(names)
+    for k, (name, run) in enumerate(chosen.items()):
+        show = partial(progress, k, len(chosen))
 
         def compiling(function: str, name: str = name, show: Callable[[str], None] = show) -> None:
             show(f"{name}: {function}" if function else name)
@@ -94,8 +102,37 @@ def warm(*names: str, progress: Callable[[int, int, str], None] | None = None) -
         before, start = functions_compiled(), time.perf_counter()
         with _silence(), compilations_shown(compiling):
             run()
-        done.append(Warmed(name, functions_compiled() - before, time.perf_counter() - start))
-    return done
+        yield Warmed(name, functions_compiled() - before, time.perf_counter() - start)
+
+
+def _choose(names: Iterable[Any]) -> dict[str, Callable[[], object]]:
+    """The jobs with these names; all jobs if there are no names."""
+    every = jobs()
+    flat: list[str] = []
+    for one in names:
+        for name in one if isinstance(one, (list, tuple, set)) else (one,):
+            text = name.__name__ if isinstance(name, type) else name
+            if not isinstance(text, str):
+                raise InvalidInputError(f'warm got {name!r}: give names or classes of estimators, such as "SVC".')
+            flat.append(text)
+    for name in flat:
+        if not any(job.startswith(name) for job in every):
+            known = ", ".join(dict.fromkeys(job.split()[0] for job in every if _is_estimator(job.split()[0])))
+            raise InvalidInputError(f"There is nothing to compile for {name}: choose some of {known}.")
+    chosen = {job: run for job, run in every.items() if not flat or job.startswith(tuple(flat))}
+    return chosen | {SHARED: every[SHARED]}  # any fit may share loops among threads
+
+
+def _is_estimator(name: str) -> bool:
+    return hasattr(getattr(mercer, name, None), "fit")
+
+
+def _draw_bar(done: int, total: int, text: str) -> None:
+    """Draw a progress bar on the terminal."""
+    from mercer._compiled.compile import draw
+    from mercer.selection.search.candidates import bar
+
+    draw(f"[{bar(done / total)}] {done} of {total}  {text}")
 
 
 def _quietly(done: int, total: int, text: str) -> None:
@@ -196,6 +233,12 @@ def jobs() -> dict[str, Callable[[], object]]:
             add(f"{kind} {n}", "SVCCV", X, _halves, n, cv=3)
             add(f"{kind} {n}", "SVRCV", X, _curve, n, cv=3, Cs=3, epsilons=2, gammas=2)
         add(f"{kind} classes", "SVCCV", X, _classes, 150, cv=3)
+        # folds with a chain of solutions, and with exact values: they begin at sizes of their own
+        add(f"{kind} 2000", "SVCCV", X, _halves, 2000, cv=3, Cs=[0.1, 1.0], gammas=[0.1, 1.0])
+        add(f"{kind} classes 1000", "SVCCV", X, _classes, 1000, cv=3, Cs=[0.1, 1.0], gammas=[0.1, 1.0])
+        add(f"{kind} many classes", "SVC", X, _many, 2600)
+        add(f"{kind} many classes", "NuSVC", X, _many, 400, nu=0.1)
+        add(f"{kind} 1500", "KernelRidgeCV", X, _curve, 1500, kernel="rbf")
         add(f"{kind}", "NuSVCCV", X, _halves, 100, cv=3, nus=[0.2, 0.4])
         add(f"{kind}", "OneClassSVMCV", X, None, 100, cv=3)
         add(f"{kind}", "LinearSVCCV", X, _halves, 300, cv=3)
@@ -304,6 +347,11 @@ def _noisy(n: int) -> Any:
 def _classes(n: int) -> Any:
     """Three classes."""
     return np.digitize(_samples(n)[:, 0], [-0.5, 0.5])
+
+
+def _many(n: int) -> Any:
+    """10 or 26 overlapping classes."""
+    return np.arange(n) % (10 if n < 1000 else 26)
 
 
 def _six(n: int) -> Any:

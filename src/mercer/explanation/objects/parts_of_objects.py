@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._cached import cached_property
 from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.explanation.decision_functions import decision_functions

@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._cached import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import as_objects

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._cached import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel, check_positive, check_whole
 from mercer.kernels.domains import as_objects

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import comb, log2
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._cached import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import as_objects
