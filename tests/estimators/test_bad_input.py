@@ -501,6 +501,7 @@ class TestParameters:
         X, y = np.arange(5001.0)[:, None], np.arange(5001) % 2
         assert message_of(InvalidInputError, lambda: SVC(solver="qp").fit(X, y)) == expected
 
+    @pytest.mark.filterwarnings("ignore:The optimality conditions hold to within tol")
     @pytest.mark.parametrize("C", [1e-8, 1e-4, 1e4, 1e8])
     @pytest.mark.parametrize("estimator", [SVC(), SVC(loss="squared_hinge"), SVR(), NuSVR()], ids=named)
     def test_sizes_of_C(self, estimator, C):
