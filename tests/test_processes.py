@@ -182,6 +182,11 @@ PROGRAMS = {
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 
 
+def with_empty_cache(cache):
+    """An environment whose machine code is in this folder alone: code of NUMBA_OPT=2 is nowhere else."""
+    return dict(os.environ, NUMBA_CACHE_DIR=str(cache), NUMBA_OPT="2")
+
+
 def run(tmp_path, program, environment=None, name="program.py"):
     """Run a program, which must end by itself."""
     path = tmp_path / name  # a file: spawned processes import it
@@ -202,7 +207,7 @@ def test_fits_elsewhere(tmp_path, name):
 @needs_fork
 def test_a_fork_while_numba_compiles(tmp_path):
     """It waits for the compilation of another thread, and the child can compile."""
-    run(tmp_path, FORK_WHILE_COMPILING, dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path / "cache")))
+    run(tmp_path, FORK_WHILE_COMPILING, with_empty_cache(tmp_path / "cache"))
 
 
 STORM = """
@@ -217,7 +222,7 @@ print(functions_compiled())
 def test_an_empty_cache_that_several_processes_fill(tmp_path):
     """Each function is compiled by one process, which the others wait for; then nothing is left but the cache."""
     cache = tmp_path / "cache"
-    environment = dict(os.environ, NUMBA_CACHE_DIR=str(cache))
+    environment = with_empty_cache(cache)
     with ThreadPoolExecutor(3) as pool:
         done = list(pool.map(lambda k: run(tmp_path, STORM, environment, f"program_{k}.py"), range(3)))
     files = [path for path in cache.rglob("*") if path.is_file()]
@@ -278,7 +283,7 @@ def test_pytest_xdist_with_an_empty_cache(tmp_path):
     pytest.importorskip("xdist")
     (tmp_path / "test_fits.py").write_text(XDIST, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
-    environment = dict(os.environ, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    environment = with_empty_cache(tmp_path / "cache")
     done = subprocess.run(
         [*command, str(tmp_path / "test_fits.py")],
         timeout=SECONDS, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False,

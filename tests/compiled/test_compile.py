@@ -392,6 +392,6 @@ def test_the_compiler_is_turned_off():
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=100)
     assert done.stderr.splitlines()[-1] == (
-        "mercer.exceptions.InvalidInputError: NUMBA_DISABLE_JIT=1 turns the compiler off, which mercer needs. Unset "
+        "RuntimeError: NUMBA_DISABLE_JIT=1 turns the compiler off, which mercer needs. Unset "
         "it; to debug functions of your own, call their py_func."
     )

@@ -25,7 +25,6 @@ from mercer._compiled.machine_code import (
     unseal,
     write_shipped,
 )
-from mercer.exceptions import InvalidInputError
 
 V2, V3 = LEVELS["x86_64"].values()
 PACKAGE = Path(mercer.__file__).parent
@@ -128,7 +127,7 @@ class TestSettings:
             "The environment variable MERCER_MACHINE_CODE is 'x86_64-v2', but must be one of x86-64-v2, x86-64-v3, "
             "generic or none."
         )
-        with pytest.raises(InvalidInputError, match=re.escape(message)):
+        with pytest.raises(ValueError, match=re.escape(message)):
             machine_code.shipped.__wrapped__()
 
     def test_a_level_that_cannot_be_used(self, monkeypatch, caplog):

@@ -28,11 +28,10 @@ from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
 from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
-from mercer.exceptions import InvalidInputError
 
 _settings: Any = numba.config
 if _settings.DISABLE_JIT:
-    raise InvalidInputError(
+    raise RuntimeError(
         "NUMBA_DISABLE_JIT=1 turns the compiler off, which mercer needs. Unset it; to debug functions of your own, "
         "call their py_func."
     )

@@ -35,8 +35,6 @@ from numba.core import caching, config, serialize, sigutils
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 
-from mercer.exceptions import InvalidInputError
-
 try:
     import fcntl
 except ImportError:  # Windows: processes do not wait for each other
@@ -204,7 +202,7 @@ def shipped() -> Shipped | None:
     """
     wanted, known = os.environ.get(LEVEL_VARIABLE) or None, [name for each in LEVELS.values() for name in each]
     if wanted not in (None, "none", *known):
-        raise InvalidInputError(
+        raise ValueError(
             f"The environment variable {LEVEL_VARIABLE} is {wanted!r}, but must be one of {', '.join(known)} or none."
         )
     ask: Any = config

@@ -132,7 +132,7 @@ def test_an_exact_kernel_machine_from_disk(kind, tmp_path):
 
 def test_an_exact_kernel_machine_that_does_not_fit(path):
     """Machines whose loss is not solved block by block: the error has the numbers and the next step."""
-    message = r"NuSVC compares all pairs .* needs 0 MB, but memory is 0 MB\. .* or use landmarks=.auto. where"
+    message = r"NuSVC compares all pairs .* needs 0\.275 MB, but memory is 0\.2 MB\. .* or use landmarks=.auto. where"
     with pytest.raises(InvalidInputError, match=message):
         mercer.NuSVC().fit(open_rows(path, target=THREE, memory=0.2))
 
