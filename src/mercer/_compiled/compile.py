@@ -137,7 +137,8 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
         try:
-            with _interrupts_held():
+            # a fork waits until the lock is free: numba alone would not hold it while code is read and written
+            with _interrupts_held(), global_compiler_lock:
                 return _call(super().compile, sig)
         finally:
             if isinstance(self._cache, Cache):
