@@ -53,7 +53,7 @@ def visited(job: Callable[[], object]) -> list[str]:
 
     def look(frame, event, arg):
         name = frame.f_code.co_filename
-        if name.startswith(package) and name != f"{package}_cached.py":  # it calls functions of other files
+        if name.startswith(package):
             seen.setdefault(Path(name).relative_to(PACKAGE).as_posix())
 
     before = sys.getprofile()

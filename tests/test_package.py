@@ -10,7 +10,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 import mercer
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 
 
 def test_parts_are_reached_by_their_names():
@@ -35,7 +35,7 @@ def test_no_lock_for_computed_attributes():
     """A process that is forked while a thread holds the lock of a ``functools.cached_property`` would wait forever."""
     sources = Path(mercer.__file__).parent.rglob("*.py")
     found = [path for path in sources if re.search(r"functools.*\bcached_property", path.read_text(encoding="utf-8"))]
-    assert [path.name for path in found] == ["_cached.py"]  # its docstring says why
+    assert [path.name for path in found] == ["thread_pool.py"]  # its docstring says why
 
 
 def test_an_attribute_that_is_computed_once():

@@ -9,14 +9,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import pytest
-
-from mercer._compiled import compile as compiling
-from mercer._compiled import machine_code
 
 SECONDS = 300
 HEAD = """
@@ -230,38 +225,49 @@ def test_an_empty_cache_that_several_processes_fill(tmp_path):
     assert int(run(tmp_path, STORM, environment).stdout) == 0
 
 
-HOLD = """
+HELD = """
+import subprocess, sys, threading
+from pathlib import Path
+import numba
+import mercer._compiled.compile as compiling
+from mercer._compiled import machine_code
+
+HOLD = '''
 import fcntl, sys, time
 
-path = sys.argv[1]
-with open(path, "wb") as file:
+with open(sys.argv[1], "wb") as file:
     fcntl.flock(file, fcntl.LOCK_EX)
     print("locked", flush=True)
     time.sleep(300)
-"""
-
-
-@pytest.mark.parametrize("ends", [True, False])
-def test_another_process_that_does_not_go_on(tmp_path, monkeypatch, ends):
-    """If it dies, its turn ends at once; if it hangs, this process compiles by itself after some time."""
-    pytest.importorskip("fcntl")
-    monkeypatch.setattr(machine_code, "cache_directory", lambda: str(tmp_path))
-    monkeypatch.setattr(machine_code.Cache, "patience", 100.0 if ends else 0.2)
-    loop = compiling.compiled()(double)
-    path = loop._cache._path(str(tmp_path), loop._cache._key((numba.int64,))).with_suffix(".lock")
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as other:
-        try:
-            assert other.stdout.readline() == "locked\n"
-            if ends:
-                threading.Timer(0.3, other.kill).start()
-            assert loop(4) == 8
-        finally:
-            other.kill()
-    assert (machine_code.Cache.patience > 0) == ends
+'''
 
 
 def double(x):
     return x * 2
+
+
+ends = {ends}
+machine_code.Cache.patience = 100.0 if ends else 0.2
+loop = compiling.compiled()(double)
+path = loop._cache._path(machine_code.cache_directory(), loop._cache._key((numba.int64,))).with_suffix(".lock")
+path.parent.mkdir(parents=True, exist_ok=True)
+with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE, text=True) as other:
+    try:
+        assert other.stdout.readline() == "locked\\n"
+        if ends:
+            threading.Timer(0.3, other.kill).start()
+        assert loop(4) == 8
+    finally:
+        other.kill()
+assert (machine_code.Cache.patience > 0) == ends
+"""
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_another_process_that_does_not_go_on(tmp_path, ends):
+    """If it dies, its turn ends at once; if it hangs, this process compiles by itself after some time."""
+    pytest.importorskip("fcntl")
+    run(tmp_path, HELD.replace("{ends}", str(ends)), with_empty_cache(tmp_path / "cache"))
 
 
 XDIST = """

@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import llvmlite
+import numba
 import numpy as np
 import pytest
 
@@ -19,6 +22,7 @@ from mercer._compiled.machine_code import (
     LEVELS,
     Shipped,
     choose,
+    find_shipped,
     host_levels,
     levels_of,
     seal,
@@ -104,51 +108,50 @@ class TestChoice:
 
 
 class TestSettings:
-    @pytest.fixture(autouse=True)
-    def ships(self, folder, monkeypatch):
-        monkeypatch.setattr(machine_code, "SHIPPED", folder)
-        monkeypatch.setattr(machine_code, "host_levels", lambda: ["x86-64-v2", "x86-64-v3"])
-        monkeypatch.setattr(machine_code, "PLAIN", machine_code._settings())
+    @pytest.fixture
+    def found(self, folder):
+        """Finds code for a processor with AVX2, with these settings of numba besides its defaults."""
+        usual = {"CPU_NAME": None, "CPU_FEATURES": None, "ENABLE_AVX": 1, "OPT": 3, "BOUNDSCHECK": None}
+        usual |= {"DEBUGINFO_DEFAULT": 0, "DEBUG_JIT": 0, "LOOP_VECTORIZE": 1}
 
-    def test_a_processor_for_which_numba_avoids_avx(self, monkeypatch):
+        def find(wanted=None, **settings):
+            return find_shipped(folder, lambda: ["x86-64-v2", "x86-64-v3"], wanted, SimpleNamespace(**usual | settings))
+
+        return find
+
+    def test_a_processor_for_which_numba_avoids_avx(self, found):
         """Sandy and Ivy Bridge have no AVX2 either: they use the level without AVX."""
-        monkeypatch.setattr(machine_code.config, "ENABLE_AVX", False)
-        assert machine_code.shipped.__wrapped__().level == "x86-64-v2"
+        assert found().level == "x86-64-v3"
+        assert found(ENABLE_AVX=False).level == "x86-64-v2"
 
-    def test_other_settings_of_the_compiler(self, monkeypatch):
+    @pytest.mark.parametrize("other", [{"LOOP_VECTORIZE": 0}, {"OPT": 2}, {"DEBUG_JIT": 1}, {"CPU_NAME": "generic"}])
+    def test_other_settings_of_the_compiler(self, found, other):
         """They ask for other code than the package has."""
-        monkeypatch.setattr(machine_code.config, "LOOP_VECTORIZE", 0)
-        assert machine_code.shipped.__wrapped__() is None
+        assert found(**other) is None
 
-    def test_a_misspelt_level(self, monkeypatch):
+    def test_a_misspelt_level(self, found):
         """It would turn shipped code off without a word."""
-        monkeypatch.setenv("MERCER_MACHINE_CODE", "x86_64-v2")
         message = (
             "The environment variable MERCER_MACHINE_CODE is 'x86_64-v2', but must be one of x86-64-v2, x86-64-v3, "
             "generic or none."
         )
         with pytest.raises(ValueError, match=re.escape(message)):
-            machine_code.shipped.__wrapped__()
+            found("x86_64-v2")
 
-    def test_a_level_that_cannot_be_used(self, monkeypatch, caplog):
+    def test_a_level_that_cannot_be_used(self, found, caplog):
         """It is known, but code for it is not shipped for this processor: the log says so."""
-        monkeypatch.setenv("MERCER_MACHINE_CODE", "generic")
-        assert machine_code.shipped.__wrapped__() is None
+        assert found("generic") is None
         assert caplog.messages == [
             "MERCER_MACHINE_CODE=generic: this package has no such code for this processor: loops are compiled."
         ]
 
-    @pytest.mark.parametrize("module", ["numba", "llvmlite"])
-    def test_other_versions_have_files_of_their_own(self, module, monkeypatch):
+    def test_other_versions_have_files_of_their_own(self):
         """Two environments that share a cache would replace each other's files for ever."""
-        here = machine_code._target.__wrapped__()
-        monkeypatch.setattr(getattr(machine_code, module), "__version__", "0.99")
-        assert machine_code._target.__wrapped__() != here
+        assert numba.__version__ in machine_code._target() and llvmlite.__version__ in machine_code._target()
 
-    def test_loops_that_are_no_files(self, monkeypatch):
+    def test_loops_that_are_no_files(self):
         """In a zip file: each process compiles, and nothing is kept that no process would find."""
-        monkeypatch.setattr(machine_code, "loop_files", lambda: [])
-        assert machine_code.cache_directory.__wrapped__() is None
+        assert machine_code._writable_directory([]) is None
 
 
 class TestUse:

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -200,19 +200,26 @@ def shipped() -> Shipped | None:
 
     If numba's settings ask for another target, all loops are compiled.
     """
-    wanted, known = os.environ.get(LEVEL_VARIABLE) or None, [name for each in LEVELS.values() for name in each]
+    return find_shipped(SHIPPED, host_levels, os.environ.get(LEVEL_VARIABLE) or None, config)
+
+
+def find_shipped(
+    folder: Path, host: Callable[[], list[str]], wanted: str | None, numba_settings: Any
+) -> Shipped | None:
+    """The best code in a folder for a processor with these levels, if numba's settings are those it is made for."""
+    known = [name for each in LEVELS.values() for name in each]
     if wanted not in (None, "none", *known):
         raise ValueError(
             f"The environment variable {LEVEL_VARIABLE} is {wanted!r}, but must be one of {', '.join(known)} or none."
         )
-    ask: Any = config
-    plain = ask.CPU_NAME is None and ask.CPU_FEATURES is None and _settings() == PLAIN
-    if not SHIPPED.is_dir() or not plain:
+    ask = numba_settings
+    plain = ask.CPU_NAME is None and ask.CPU_FEATURES is None and _settings(ask) == PLAIN
+    if not folder.is_dir() or not plain:
         return None
-    levels = host_levels()
+    levels = host()
     if not ask.ENABLE_AVX:  # numba avoids AVX on processors of 2011 and 2012, and in some virtual machines
         levels = [level for level in levels if "avx" not in LEVELS["x86_64"].get(level, ())]
-    found = choose(SHIPPED, levels, wanted)
+    found = choose(folder, levels, wanted)
     if found is None and wanted in known:
         logging.getLogger("mercer").warning(
             "%s=%s: this package has no such code for this processor: loops are compiled.", LEVEL_VARIABLE, wanted
@@ -220,9 +227,8 @@ def shipped() -> Shipped | None:
     return found
 
 
-def _settings() -> tuple[Any, ...]:
+def _settings(ask: Any) -> tuple[Any, ...]:
     """The settings of numba that change machine code."""
-    ask: Any = config
     numbers = (int(ask.OPT), ask.BOUNDSCHECK, ask.DEBUGINFO_DEFAULT, ask.DEBUG_JIT, ask.LOOP_VECTORIZE)
     return tuple(int(number or 0) for number in numbers)
 
@@ -373,7 +379,7 @@ def _target() -> str:
 
     ask: Any = config
     versions = sys.implementation.cache_tag, numba.__version__, llvmlite.__version__
-    return f"{versions} {cpu_target.target_context.codegen().magic_tuple()} {_settings()} {ask.USING_SVML}"
+    return f"{versions} {cpu_target.target_context.codegen().magic_tuple()} {_settings(ask)} {ask.USING_SVML}"
 
 
 @lru_cache
@@ -382,8 +388,12 @@ def cache_directory() -> str | None:
 
     That is if none is writable, or if the loops are not files: then no process can tell which code belongs to them.
     """
+    return _writable_directory(loop_files())
+
+
+def _writable_directory(loops: Sequence[Path]) -> str | None:
     path: str | None
-    if not loop_files():
+    if not loops:
         return None
     try:
         path = caching.CompileResultCacheImpl(pack).locator.get_cache_path()

@@ -1,7 +1,7 @@
 """A pool of threads for compiled functions, which release the interpreter lock.
 
 numba's own parallel loops abort the process if two threads enter them. Loops of less than a millisecond are shared by
-`shared_loops` instead.
+`shared_loops` instead. Attributes that threads compute once are `cached_property`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
 SHARES_PER_THREAD = 4
@@ -18,6 +18,7 @@ SHARES_PER_THREAD = 4
 # nanoseconds of a kernel value, and of each term of its sum over features
 VALUE_NS, TERM_NS = 0.6, 0.03
 
+Value = TypeVar("Value")
 # of each thread: its spin pool
 local = threading.local()
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
@@ -114,3 +115,30 @@ def _wait_for(futures: list[Future[None]]) -> None:
 def value_nanoseconds(values: float, terms: float) -> float:
     """Estimate the nanoseconds of this many kernel values, each a function of a sum of this many terms."""
     return values * (VALUE_NS + TERM_NS * terms)
+
+
+class cached_property(Generic[Value]):
+    """An attribute that is computed when it is first read.
+
+    ``functools.cached_property`` of Python 3.11 has one lock for all objects of a class. Threads would wait for each
+    other, and a process that is forked while a thread computes the attribute would wait forever. Here two threads may
+    compute it at once; both get the value of the first.
+    """
+
+    def __init__(self, function: Callable[[Any], Value]) -> None:
+        self._function, self.__doc__ = function, function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> cached_property[Value]: ...
+
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Value: ...
+
+    def __get__(self, instance: object | None, owner: type | None = None) -> cached_property[Value] | Value:
+        if instance is None:
+            return self
+        value: Value = instance.__dict__.setdefault(self._name, self._function(instance))
+        return value

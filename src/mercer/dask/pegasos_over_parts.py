@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix, Vector
 from mercer.linear.linear_problem import Rows

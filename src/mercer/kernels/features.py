@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.domains import check_no_objects
 

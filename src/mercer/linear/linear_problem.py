@@ -22,8 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._cached import cached_property
-from mercer._compiled.thread_pool import run_shares
+from mercer._compiled.thread_pool import cached_property, run_shares
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Csr, Matrix
 from mercer.losses.base import BoxQP, Index, Loss, Vector

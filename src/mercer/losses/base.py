@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.exceptions import InvalidInputError
 
 Vector = NDArray[np.float64]

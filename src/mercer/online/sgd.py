@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._cached import cached_property
-from mercer._compiled.thread_pool import run_shares
+from mercer._compiled.thread_pool import cached_property, run_shares
 from mercer.gram.operator import Evaluations, GramOperator, product
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector

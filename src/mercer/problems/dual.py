@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.losses.base import BoxQP, Index, Loss, Vector
 
 # β'Kβ / |β|₁², relative to the largest kernel value, counts as 0 up to this value

@@ -34,9 +34,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from mercer._cached import cached_property
 from mercer._compiled.blas import one_blas_thread
-from mercer._compiled.thread_pool import run_shares, run_tasks
+from mercer._compiled.thread_pool import cached_property, run_shares, run_tasks
 from mercer.exceptions import InvalidInputError
 from mercer.gram.low_rank import pivoted_cholesky
 from mercer.gram.operator import Data, GramOperator, check_finite

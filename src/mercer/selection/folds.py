@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.kernels.features import Vector, take_samples
 from mercer.selection.chains import Index, Problem
 from mercer.svm.batch import class_pairs

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.estimators.certification.kernel_machines import FittedProblem
 from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector

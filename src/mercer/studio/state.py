@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel, parse_kernel
 from mercer.kernels.features import Matrix, Vector

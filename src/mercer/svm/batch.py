@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer._cached import cached_property
 from mercer._compiled.program import Program
-from mercer._compiled.thread_pool import run_tasks
+from mercer._compiled.thread_pool import cached_property, run_tasks
 from mercer.exceptions import InfeasibleNuError, NotSeparableError
 from mercer.gram.memory import Loan
 from mercer.gram.operator import ClassBlocks, Data, Evaluations, check_finite

@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercer._cached import cached_property
 from mercer._compiled.program import Program
+from mercer._compiled.thread_pool import cached_property
 from mercer.gram.memory import Loan
 from mercer.gram.operator import GramOperator, MatrixRows, RowStore, product
 from mercer.kernels.features import Vector

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.estimators.fitted_models import unwrap
 from mercer.exceptions import InvalidInputError
 from mercer.explanation.decision_functions import decision_functions

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._cached import cached_property
+from mercer._compiled.thread_pool import cached_property
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.base import Kernel
 from mercer.kernels.domains import as_objects
