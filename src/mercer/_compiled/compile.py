@@ -294,8 +294,8 @@ class _Compiling(event.Listener):
                 self.show("")
 
     @contextmanager
-    def waiting(self, name: str) -> Iterator[None]:
-        """Count and show the time in which another process compiles, if there is such a time."""
+    def waiting(self) -> Iterator[None]:
+        """Count the time in which another process compiles, unless a compilation that is under way counts it."""
         if self._depth:
             yield
             return

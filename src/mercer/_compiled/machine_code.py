@@ -244,8 +244,8 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     # called with the key and the packed code of each function that is compiled
     observer: Callable[[str, bytes], None] | None = None
-    # a context with the name of the function for which this process may wait, while another one compiles it
-    waiting: Callable[[str], AbstractContextManager[Any]] = nullcontext
+    # a context for the time in which this process waits, while another one compiles a function
+    waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
     # the seconds that this process will wait for others before it compiles by itself
     patience = PATIENCE
 
@@ -291,7 +291,7 @@ class Cache(caching._Cache):  # type: ignore[misc]
             self._turn = open(path, "wb"), path
         except OSError:
             return False
-        with Cache.waiting(self._function.__name__):
+        with Cache.waiting():
             while Cache.patience > 0:
                 try:
                     fcntl.flock(self._turn[0], fcntl.LOCK_EX | fcntl.LOCK_NB)

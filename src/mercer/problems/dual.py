@@ -29,6 +29,8 @@ DIVERGED = 1e-14
 INDEFINITE = 1e-5
 # relative distance at which a β counts as being at its bound
 BOUND_ROUNDING = 1e-12
+# a coefficient closer to its bound than this fraction of the box counts as at the bound
+AT_BOUND = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +97,18 @@ def at_bounds(qp: BoxQP, beta: Vector) -> Vector:
     """β with entries that are within rounding of a bound set to the bound."""
     for bound in (qp.lower, qp.upper):
         beta = np.where(np.abs(beta - bound) <= BOUND_ROUNDING * np.abs(beta), bound, beta)
+    return beta
+
+
+def settled_at_bounds(qp: BoxQP, beta: Vector, rounding: float = AT_BOUND) -> Vector:
+    """β with entries that are within ``rounding`` of a bound, or of 0, set to it; else they would count as free.
+
+    ``rounding`` is relative to the width of the box.
+    """
+    width = qp.upper - qp.lower
+    near = np.where(np.isfinite(width), rounding * width, 0.0)
+    for bound in (qp.lower, qp.upper, np.zeros(len(beta))):
+        beta = np.where(np.abs(beta - bound) <= near, bound, beta)
     return beta
 
 

@@ -21,14 +21,12 @@ from mercer.gram.operator import product
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import BoxQP
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, survey
+from mercer.problems.dual import DualProblem, settled_at_bounds, survey
 from mercer.problems.face import polish
 from mercer.problems.solution import Options, Status
 from mercer.svm.dense import DenseRun
 from mercer.svm.solve import near, solve
 
-# a coefficient closer to its bound than this fraction of the box counts as at the bound
-AT_BOUND = 1e-10
 # most faces of the box on which the optimum is computed
 FACES = 5
 # a pivot (M⁻¹)ᵢᵢ below this fraction of the largest is 0: without i the intercept is not determined by free samples
@@ -213,12 +211,3 @@ class LeftOutProblem:
 def is_strictly_inside(qp: BoxQP, beta: Vector) -> NDArray[np.bool_]:
     """Which coefficients are strictly inside their box, and not 0."""
     return np.asarray((beta != 0) & (beta > qp.lower) & (beta < qp.upper))
-
-
-def settled_at_bounds(qp: BoxQP, beta: Vector) -> Vector:
-    """Set coefficients that are within rounding of a bound, or of 0, exactly to it; else they would count as free."""
-    width = qp.upper - qp.lower
-    near_bound = np.where(np.isfinite(width), AT_BOUND * width, 0.0)
-    for bound in (qp.lower, qp.upper, np.zeros(len(beta))):
-        beta = np.where(np.abs(beta - bound) <= near_bound, bound, beta)
-    return beta

@@ -109,20 +109,6 @@ def is_free(qp: BoxQP, beta: Vector) -> Vector:
     return free & ((beta != 0) | (qp.l1 == 0)) if qp.l1.any() else free
 
 
-def settle_at_bounds(qp: BoxQP, beta: Vector) -> bool:
-    """Set variables that are within rounding of a bound, or of their kink at 0, to it; whether any was. Edits β."""
-    width = qp.upper - qp.lower
-    near = np.where(np.isfinite(width), BOUND_ROUNDING * width, 0.0)
-    kink: Vector = np.where(qp.l1 > 0, 0.0, qp.lower)
-    settled = False
-    for bound in (qp.lower, qp.upper, kink):
-        close = (np.abs(beta - bound) <= near) & (beta != bound)
-        if close.any():
-            beta[close] = bound[close]
-            settled = True
-    return settled
-
-
 def follow(
     problem: Problem, columns: Columns, options: Options, clock: Clock, free: FreeSet, rounds: int = ROUNDS
 ) -> Ended:

@@ -25,9 +25,9 @@ from mercer.kernels.features import Matrix, Vector, count_samples
 from mercer.losses import NuHinge, NuInsensitive
 from mercer.losses.base import Published
 from mercer.problems.clock import Clock
-from mercer.problems.dual import survey
+from mercer.problems.dual import settled_at_bounds, survey
 from mercer.problems.solution import Options
-from mercer.selection.left_out_problem import LeftOutProblem, settled_at_bounds
+from mercer.selection.left_out_problem import LeftOutProblem
 from mercer.svm.batch import class_pairs
 from mercer.validation import call_kernel, thread_count, validate_samples
 

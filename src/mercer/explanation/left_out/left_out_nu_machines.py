@@ -20,7 +20,7 @@ from mercer.losses import NuHinge
 from mercer.losses.base import Published
 from mercer.losses.classification import nu_scale
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, survey
+from mercer.problems.dual import DualProblem, settled_at_bounds, survey
 from mercer.problems.face import polish
 from mercer.problems.solution import Options
 from mercer.selection.left_out_problem import (
@@ -28,7 +28,6 @@ from mercer.selection.left_out_problem import (
     SMALLEST_PIVOT,
     LeftOutProblem,
     is_strictly_inside,
-    settled_at_bounds,
 )
 
 # a margin below this share of the largest function with these coefficients is 0 up to rounding
