@@ -167,8 +167,8 @@ def test_models_and_those_who_watch_see_all_samples():
     model.fit(X, y, weight)
     np.testing.assert_allclose(model.dual_coef_.sum(), before.sum(), atol=1e-6)
     sizes = []
-    clock = Clock(progress=lambda point: sizes.append(len(clock.attributes()()["beta"])))
-    clock.to_attributes = lambda solution: {"beta": solution.beta}
+    clock = Clock(progress=lambda point: sizes.append(len(clock.reports.attributes()()["beta"])))
+    clock.reports.to_attributes = lambda solution: {"beta": solution.beta}
     solve(Data(Gaussian(0.3), X, N), DualProblem(None, Hinge(), y, weight), Options(plan=MERGE), clock)
     assert sizes and set(sizes) == {N}
 

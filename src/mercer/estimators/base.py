@@ -99,7 +99,7 @@ def watcher(
                 return False
             here = context.subcontext(task_name="round")
             here.call_on_fit_task_begin(**task)
-            return bool(here.call_on_fit_task_end(**task, reconstruction_attributes=clock.attributes()))
+            return bool(here.call_on_fit_task_end(**task, reconstruction_attributes=clock.reports.attributes()))
 
     return watch
 
@@ -274,9 +274,9 @@ class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  #
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=metadata)
         with Clock(self.time_limit) as clock:
             task = {"estimator": self, "X": X, "y": y, "metadata": metadata}
-            clock.progress = watcher(self, context, clock, task, self._measure)
+            clock.reports.callback = watcher(self, context, clock, task, self._measure)
             if self.verbose:
-                clock.log = logger.info
+                clock.reports.log = logger.info
             self._fit(X, y, sample_weight, clock)
         # a fitted estimator is a copy of self, which has all attributes by now
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=metadata, reconstruction_attributes={})
@@ -547,7 +547,9 @@ class KernelMachine(LandmarkMixin, KernelEstimator):
         used = np.flatnonzero(weight > 0)
         part = data if len(used) == data.n else data.take(used)
         start = getattr(self, "_warm", None) if self.warm_start else None
-        clock.to_attributes = lambda now: self._as_if(lambda machine: machine._publish_one(data, loss, used, now))
+        clock.reports.to_attributes = lambda now: self._as_if(
+            lambda machine: machine._publish_one(data, loss, used, now)
+        )
         solution = self._run(part, loss, y[used], weight[used], self._options(), clock, start)
         self._check_bounded(solution)
         self._warm = solution.beta / self._unit if self.warm_start else None

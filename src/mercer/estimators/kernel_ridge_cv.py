@@ -288,7 +288,7 @@ class KernelRidgeCV(BaseRidge):
         part = data if len(used) == data.n else data.take(used)
         known = (part, Y[used], weight[used], alpha, bool(self.fit_intercept), options, clock)
         # with a decomposition the solution is nearly free: no time limit
-        unlimited = Clock(None, clock.progress)
+        unlimited = Clock(None, clock.reports.callback)
         ready = reduction is not None and reduction.definite
         solutions = solve(*known[:6], unlimited, "cg", reduction) if ready else []
         if not solutions or any(s.status is not Status.CONVERGED for s in solutions):

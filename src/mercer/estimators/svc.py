@@ -127,11 +127,13 @@ class BaseSVC(ClassScoreMixin, KernelMachine):
             starts = [None if start is None else self._unit * start for start in warm]
         if n_pairs == 1 and problems.solve_pair is solve_problem:
             self._probA = self._probB = np.empty(0)
-            clock.to_attributes = lambda now: self._as_if(lambda machine: machine._publish_pairs(problems, [now]))
+            clock.reports.to_attributes = lambda now: self._as_if(
+                lambda machine: machine._publish_pairs(problems, [now])
+            )
         calibrated = self.probability not in (False, "deprecated")
         with clock.share_of_time(1.0 / (1.0 + FOLDS) if calibrated else 1.0):
             solved = problems.solve_all(starts)
-        clock.to_attributes = None  # the sigmoids are fitted on other problems
+        clock.reports.to_attributes = None  # the sigmoids are fitted on other problems
         self._warm = [None if s is None else s.beta / self._unit for s in solved] if self.warm_start else None
         self._publish_pairs(problems, solved)
         self._probA = self._probB = np.empty(0)

@@ -324,7 +324,7 @@ class Growth(ABC):
         """Solve to this relative gap, in a part of the time left, and record the round."""
         left = self.clock.left
         share = 1.0 if left == np.inf else max(LEAST_TIME, 1.0 - 2.0 * self._end_seconds() / max(left, 1e-9))
-        with self.clock.without_progress(), self.clock.share_of_time(share):
+        with self.clock.reports.silenced(), self.clock.share_of_time(share):
             found = self._solve(tol)
         self._lost = None
         self.steps += found.steps
@@ -336,7 +336,7 @@ class Growth(ABC):
         dual = found.proof.dual - 0.5 * about
         self.trace.append(TracePoint(now.seconds, self.steps, now.exact_relative_gap, dual, self.n))
         self.clock.report(self.trace[-1])
-        self.clock.log_once("landmarks", now)
+        self.clock.reports.log_once("landmarks", now)
         if self._best is None or found.proof.primal <= self._best.proof.primal:
             self._best = found
         if found.proof.valid and dual > self._best_dual:

@@ -184,7 +184,7 @@ class PartsGrowth(Growth):
             raise InvalidInputError("No sample has a positive weight: give at least one.")
         layout = parts.layout()._asdict()
         self.plan = PartsPlan(n_samples=self.n, method="landmarks", precision=np.dtype(self.dtype).name, **layout)
-        clock.log_once("plan", self.plan)
+        clock.reports.log_once("plan", self.plan)
         self.largest = max(own.largest for own in begun)
         self.rows_in_one_place, self.memory = max(own.n for own in begun), available_bytes()
         if parts.work is not None:

@@ -298,7 +298,7 @@ class _Run:
         plan = plan_descent(data, self.pool.program(self.sums), self.options, self.clock.left, True)
         self.dtype = plan.dtype
         self.plan = self._plan()
-        self.clock.log_once("plan", self.plan)
+        self.clock.reports.log_once("plan", self.plan)
         if not self.sums.any():
             self.seen = self._merged(self.parts.map(kernel_part.look, reads=False))
             return
@@ -329,7 +329,7 @@ class _Run:
         beta = feasible_start(program)
         violation = survey(program, beta, exact_product(data, program, beta, self.options)).violation
         options = replace(self.options, tol=max(self.options.tol, POOL_TOL * violation))
-        with self.clock.without_progress():
+        with self.clock.reports.silenced():
             plan = plan_descent(data, program, options, self.clock.left, True)
             found = descend(data, program, replace(options, n_threads=plan.n_threads), self.clock, beta, 0, plan)
         self.steps += found.point.steps
@@ -371,7 +371,7 @@ class _Run:
         left = -1 if options.max_iter < 0 else options.max_iter - self.steps
         options = replace(options, tol=max(0.5 * options.tol, POOL_TOL * violation), max_iter=left)
         plan = plan_descent(data, qp, options, self.clock.left, True)
-        with self.clock.without_progress():
+        with self.clock.reports.silenced():
             found = descend(data, qp, replace(options, n_threads=plan.n_threads), self.clock, pool.beta.copy(), 0, plan)
         self.evaluations += data.evaluations.count
         self.steps += found.point.steps

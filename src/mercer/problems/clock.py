@@ -1,4 +1,4 @@
-"""The clock of a fit: its deadline, Ctrl-C, and reports of its progress."""
+"""The clock of a fit, its deadline and Ctrl-C, and the reports that the fit sends while it runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
-from mercer._compiled import load_numba
+from mercer._compiled import prepare_process
 from mercer.problems.solution import Status, TracePoint
 
 Progress = Callable[[TracePoint], bool]
@@ -33,8 +33,64 @@ def ended_outside() -> bool:
     return ended is not None and bool(ended())
 
 
+class Reports:
+    """What a fit tells its user while it runs: its rounds, its messages, and its present state if asked for.
+
+    Attributes
+    ----------
+    callback : called with the `TracePoint` of each round; a true answer interrupts the fit. None reports nothing.
+    to_attributes : turns a state of the run into fitted attributes. The estimator sets it if the run is one problem.
+    log : receives messages as logging does.
+    """
+
+    def __init__(self, callback: Progress | None = None) -> None:
+        self.callback = callback
+        self.to_attributes: Callable[[Any], dict[str, Any]] | None = None
+        self.log: Callable[..., None] = _no_log
+        self._last_state: Callable[[], Any] | None = None
+        self._last_message = ""
+
+    def send(self, point: TracePoint, state: Callable[[], Any] | None = None) -> bool:
+        """Report a round: whether the callback interrupts the fit. ``state`` is called if it asks for attributes."""
+        if self.callback is None:
+            return False
+        self._last_state = state
+        return self.callback(point)
+
+    def attributes(self) -> Callable[[], dict[str, Any]] | None:
+        """For a callback: builds the fitted attributes of the reported state; None if there is none."""
+        state, to_attributes = self._last_state, self.to_attributes
+        return None if state is None or to_attributes is None else lambda: to_attributes(state())
+
+    def log_once(self, what: str, value: object) -> None:
+        """Log "what: value", unless it is the same as the last message. The text is built only if there is a log."""
+        if self.log is not _no_log and (message := f"{what}: {value}") != self._last_message:
+            self._last_message = message
+            self.log(message)
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Report and log nothing in the block."""
+        before, self.callback, self.log = (self.callback, self.log), None, _no_log
+        try:
+            yield
+        finally:
+            self.callback, self.log = before
+
+    @contextmanager
+    def mapped_by(self, function: Callable[[Any], Any]) -> Iterator[None]:
+        """In the block, states of the run are states of another problem: ``function`` maps them back."""
+        outer = self.to_attributes
+        if outer is not None:
+            self.to_attributes = lambda state: outer(function(state))
+        try:
+            yield
+        finally:
+            self.to_attributes = outer
+
+
 class Clock:
-    """Deadline, interrupt and progress of one fit, shared by all its runs.
+    """Deadline and interrupt of one fit, shared by all its runs; ``reports`` tell the user how it goes on.
 
     **Ctrl-C.** The first press ends the fit at the next consistent state, with a usable model and a warning. The second
     press is a KeyboardInterrupt, during the same fit or, within ``second_within`` seconds, during any later fit of the
@@ -46,8 +102,7 @@ class Clock:
     main thread.
 
     **Progress.** Solvers call `report` with a `TracePoint` and a function that returns the present state; a true answer
-    of ``progress`` interrupts the run. ``to_attributes``, set by the estimator if the run is one problem, turns a state
-    into fitted attributes. ``log`` receives messages as logging does.
+    of the callback ``progress`` interrupts the run.
     """
 
     # when Ctrl-C last ended a fit of this process
@@ -58,17 +113,12 @@ class Clock:
     ) -> None:
         self.start = time.perf_counter()
         self.deadline = None if time_limit is None else self.start + time_limit
-        self.progress = progress
-        self.to_attributes: Callable[[Any], dict[str, Any]] | None = None
-        self.log: Callable[..., None] = _no_log
-        self._last_state: Callable[[], Any] | None = None
-        self._last_message = ""
+        self.reports = Reports(progress)
         self.interrupted = False
         self.second_within = second_within
         self._ended_outside: Callable[[], bool] | None = getattr(_work, "ended", None)
         self._previous: Any = None
-        if "numba" not in sys.modules:  # every fit needs it
-            load_numba()
+        prepare_process()  # every fit has a clock
 
     def __enter__(self) -> Clock:
         if threading.current_thread() is threading.main_thread():
@@ -139,44 +189,10 @@ class Clock:
         finally:
             self.deadline = deadline
 
-    @contextmanager
-    def without_progress(self) -> Iterator[None]:
-        """Report and log nothing in the block."""
-        before, self.progress, self.log = (self.progress, self.log), None, _no_log
-        try:
-            yield
-        finally:
-            self.progress, self.log = before
-
-    @contextmanager
-    def map_states(self, function: Callable[[Any], Any]) -> Iterator[None]:
-        """In the block, states of the run are states of another problem: ``function`` maps them back."""
-        outer = self.to_attributes
-        if outer is not None:
-            self.to_attributes = lambda state: outer(function(state))
-        try:
-            yield
-        finally:
-            self.to_attributes = outer
-
-    def log_once(self, what: str, value: object) -> None:
-        """Log "what: value", unless it is the same as the last message. The text is built only if there is a log."""
-        if self.log is not _no_log and (message := f"{what}: {value}") != self._last_message:
-            self._last_message = message
-            self.log(message)
-
     def report(self, point: TracePoint, state: Callable[[], Any] | None = None) -> None:
-        """Report progress. ``state`` is called if a callback asks for the fitted attributes."""
-        if self.progress is None:
-            return
-        self._last_state = state
-        if self.progress(point):
+        """Report a round; the fit is interrupted if the user's callback asks for it."""
+        if self.reports.send(point, state):
             self.interrupted = True
-
-    def attributes(self) -> Callable[[], dict[str, Any]] | None:
-        """For a progress callback: builds the fitted attributes of the reported state; None if there is none."""
-        state, to_attributes = self._last_state, self.to_attributes
-        return None if state is None or to_attributes is None else lambda: to_attributes(state())
 
 
 def _no_log(message: str, *values: object) -> None:

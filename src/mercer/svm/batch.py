@@ -121,7 +121,7 @@ class OneVsOne:
         if len(self.pairs) == 1:
             return [self._solve_pair(None, self.pairs[0], starts[0])]
         plan = self.plan(starts)
-        self.clock.log_once("plan", plan)
+        self.clock.reports.log_once("plan", plan)
         solutions = self._by_plan(plan, starts)
         return [s if s is None else replace(s, plan=plan) for s in solutions]
 
@@ -188,7 +188,7 @@ class OneVsOne:
             samples = np.sort(index)
             data, factor, back = data.take(samples), factor[samples], np.searchsorted(samples, index)
         start = None if start is None or len(start) != len(index) else _at(back, start)
-        with self.clock.map_states(lambda solution: solution.reordered(back)):
+        with self.clock.reports.mapped_by(lambda solution: solution.reordered(back)):
             found = self.solve_pair(data, loss, _at(back, y), factor, self.intercept, self.options, self.clock, start)
         return found.reordered(back)
 

@@ -87,7 +87,7 @@ def _solve_by_plan(
     """Solve the problem without verifying hard margins. ``steps`` were taken before."""
     plan = plan_problem(data, problem, options, clock.left, start is not None)
     if plan.presolve == "features":
-        clock.log_once("plan", plan)
+        clock.reports.log_once("plan", plan)
         found = solve_over_features(data, problem, options, clock)
         if found is not None:
             return replace(_from_features(data, problem, options, clock, found), plan=plan)
@@ -98,11 +98,11 @@ def _solve_by_plan(
         if plan is not options.plan:
             again = plan_descent(merged.data, merged.problem.qp, options, clock.left, start is not None)
             plan = replace(again, presolve="merge")
-        clock.log_once("plan", plan)
-        with clock.map_states(merged.expand):
+        clock.reports.log_once("plan", plan)
+        with clock.reports.mapped_by(merged.expand):
             return merged.expand(_solve_by_smo(merged.data, merged.problem, options, clock, start, plan, steps))
     plan = replace(plan, presolve="none")  # too few samples are equal, if any
-    clock.log_once("plan", plan)
+    clock.reports.log_once("plan", plan)
     solution = _solve_by_smo(data, problem, options, clock, start, plan, steps)
     if solution.status is Status.STALLED and can_use_features(data, problem.qp, options):
         return _retry_over_features(data, problem, options, clock, solution)
@@ -233,7 +233,7 @@ def descend(data: Data, qp: BoxQP, options: Options, clock: Clock, beta: Vector,
             break
         if restart_in_double:
             plan = replace(in_double(plan, data, qp, options, clock.left, rescued), presolve=plan.presolve)
-            clock.log_once("plan", plan)
+            clock.reports.log_once("plan", plan)
             options = replace(options, n_threads=plan.n_threads)
             run = _start(data, qp, run.beta, run.steps, options, clock, plan)
         else:

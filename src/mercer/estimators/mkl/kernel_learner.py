@@ -171,7 +171,7 @@ class KernelLearner(KernelMachine):
         tasks = self._tasks(data, y, weight, clock)
 
         def solve(weights: Vector, tol: float, starts: Sequence[Vector | None]) -> Sequence[Solution]:
-            with clock.without_progress():
+            with clock.reports.silenced():
                 return self._machines(tasks, self._at(weights, grams, data), tol, starts, clock)
 
         solver = MixtureSolver(grams, tasks.tasks, solve, float(self.norm), float(self.tol), clock)

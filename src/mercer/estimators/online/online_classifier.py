@@ -212,7 +212,9 @@ class OnlineClassifier(LabelsMixin, KernelMachine):
         return np.searchsorted(self.classes_, labels)
 
     def _solve(self, data: Data, y: Vector, weight: Vector, clock: Clock) -> None:
-        clock.to_attributes = lambda run: self._as_if(lambda machine: machine._publish_run(run.frozen(), data.samples))
+        clock.reports.to_attributes = lambda run: self._as_if(
+            lambda machine: machine._publish_run(run.frozen(), data.samples)
+        )
         # BLAS computes small sums only here: its threads would cost more than they gain
         with one_blas_thread():
             self._publish_run(self._train(data, y, weight, clock), data.samples)

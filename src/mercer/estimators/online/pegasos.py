@@ -202,7 +202,7 @@ class PegasosClassifier(OnlineClassifier):
         look, reached, self._status = per_pass, False, Status.CONVERGED
         # models whose objectives are recorded; evaluated at the end unless tol or a callback needs them earlier
         seen: list[tuple[int, Model]] = []
-        closely = self.tol is not None or clock.progress is not None
+        closely = self.tol is not None or clock.reports.callback is not None
         while run.t < n_steps:
             steps = self._steps(run, data, clock)
             if steps == 0:
