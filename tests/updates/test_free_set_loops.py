@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import Gaussian, Linear
+from mercer._compiled.program import Program
 from mercer.losses.base import BoxQP
 from mercer.problems.dual import survey
 from mercer.updates import _free_set_loops as loops
@@ -30,15 +31,16 @@ class State:
         self.values[np.ix_(self.place, self.place)] = K
         self.R, self.members, self.count = np.zeros((N + 1, N + 1)), np.full(N + 1, -1), 0
         self.beta, self.F = beta, K @ beta
-        self.joins, self.groups, self.totals = np.empty(N, np.intp), np.empty((1, 5)), np.empty(7)
+        self.found = loops.Found(np.empty(N, np.intp), np.empty((1, 5)), np.empty(7))
 
     def follow(self, qp, stored=N, limit=1000):
         total = float(qp.sums.sum())
+        program = Program(self.place, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+        columns, inverse = loops.StoredColumns(self.values, N, stored), loops.Inverse(self.R, self.members)
+        bounds = loops.Bounds(TOL, 0.25 * TOL, 16, N, limit, 50)
         code, self.count, steps, chosen = loops.follow(
-            self.values, N, stored, self.place, self.R, self.members, self.count, self.beta, self.F, qp.linear, qp.l1,
-            qp.ridge, qp.lower, qp.upper, qp.group, qp.n_groups > 0, total, TOL, 0.25 * TOL, 16, N, limit, 50, True,
-            self.joins, self.groups, self.totals,
-        )  # fmt: skip
+            columns, program, inverse, self.count, self.beta, self.F, qp.n_groups > 0, total, bounds, True, self.found
+        )
         return code, steps, chosen
 
     def inverse(self, K, qp):
@@ -68,7 +70,7 @@ def test_follow_ends_at_the_optimum(l1, ridge, bordered):
         found = survey(qp, state.beta, K @ state.beta)
         assert found.violation <= TOL + 1e-11 and found.outside == 0
         assert np.abs(found.missing).max(initial=0.0) <= 1e-12 * N
-        assert state.groups[0, 1] == pytest.approx(found.M[0])
+        assert state.found.groups[0, 1] == pytest.approx(found.M[0])
         assert state.R[: state.count + 1, : state.count + 1] == pytest.approx(state.inverse(K, qp), rel=1e-5, abs=1e-5)
         inside = (state.beta > qp.lower) & (state.beta < qp.upper) & ((state.beta != 0) | (l1 == 0))
         assert set(np.flatnonzero(inside)) <= set(state.members[: state.count])
@@ -80,7 +82,7 @@ def test_follow_says_what_it_needs():
     K, qp = Gaussian(0.3)(rng.normal(size=(N, 3))), random_program(rng, 0.0, 0.0, False)
     state = State(K, np.zeros(N))
     code, _, chosen = state.follow(qp, stored=10)
-    assert code == loops.NEEDS and chosen > 0 and np.any(state.place[state.joins[:chosen]] >= 10)
+    assert code == loops.NEEDS and chosen > 0 and np.any(state.place[state.found.joins[:chosen]] >= 10)
     assert state.follow(qp, limit=0)[:2] == (loops.LIMIT, 0)
     x = rng.normal(size=(N, 2))
     state = State(Linear()(x), np.zeros(N))

@@ -7,6 +7,8 @@ before it: a warm start. F = Kb is kept at the test samples, too, so that held-o
 kernel values.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mercer._compiled.compile import compiled
@@ -24,7 +26,7 @@ MOSTLY_BOUNDED = 0.5
 SAMPLED, LEAST_RATIO = 64, 0.9
 # relative rounding error of sums of bounds
 ROUNDING = 1e-12
-# state between two calls: current program, whether its start was made, its rounds so far, whether it is stuck
+# counters between two calls: current program, whether its start was made, its rounds so far, whether it is stuck
 PROGRAM, STARTED, ROUNDS, STUCK = range(4)
 
 
@@ -163,39 +165,69 @@ def _start_at_bounds(K, program, n_groups, null, train_ranges, beta, F, reals, r
                 F[j] = 0.0
 
 
+class ChainSamples(NamedTuple):
+    """Where the samples of a chain stand in K.
+
+    ``train_ranges`` and ``test_ranges`` are columns, (start, stop) each: the first contain all training samples, both
+    together all of ``test``, the held-out samples.
+    """
+
+    train_ranges: Any
+    test_ranges: Any
+    test: Any
+
+
+class ChainState(NamedTuple):
+    """Where a chain stands: counters (see PROGRAM, ...), the beta of F at the test columns, and scratch space.
+
+    ``numbers`` and ``reals`` (two rows) have an entry for each variable.
+    """
+
+    counters: Any
+    test_beta: Any
+    numbers: Any
+    reals: Any
+
+
+class ChainResults(NamedTuple):
+    """What `solve_chain` fills, a row for each program: F at the held-out samples, and see `optimality_sums`."""
+
+    values: Any
+    groups: Any
+    totals: Any
+
+
 @compiled(compact=True)
-def solve_chain(
-    K, sample, group, linear, l1, ridge, lower, upper, null, train_ranges, test_ranges, beta, F, test_beta, tol, newton,
-    max_rounds, state, space, numbers, reals, test, values, groups, totals,
-):  # fmt: skip
+def solve_chain(K, programs, null, samples, beta, F, tol, newton, max_rounds, state, space, results):
     """Solve one program after the other, each from the solution of the last; the first from a feasible beta.
 
-    Program s has the vectors linear[s], l1[s], ... ``sample`` are the rows of K of the variables. ``null`` is the
-    variable of the null sample, the last one, or -1. F = K beta is kept at the columns in ``train_ranges``, (start,
-    stop) each, which must hold all samples. At ``test_ranges`` F = K test_beta; both are updated when a program is
-    solved. F has one more entry, for the null sample. ``space`` is that of `drive`; ``numbers`` and ``reals`` (two
-    rows) are scratch space with an entry for each variable.
+    Row s of ``programs.linear``, ``programs.l1``, ... belongs to program s. ``null`` is the variable of the null
+    sample, the last one, or -1. F = K beta is kept at the training columns. At the test columns F = K test_beta; both
+    are updated when a program is solved. F has one more entry, for the null sample. ``space`` is that of `drive`.
 
-    A program is solved when its violation is at most tol. Then values[s] is F at ``test``, and groups[s] and totals[s]
-    are filled (see `optimality_sums`). The call ends after ``max_rounds`` rounds, or when a program is stuck; ``state``
-    (see PROGRAM, ...) lets the next call go on. Edits beta, F, test_beta, state, space.
+    A program is solved when its violation is at most tol. Then its row of the results is filled. The call ends after
+    ``max_rounds`` rounds, or when a program is stuck; ``state`` lets the next call go on. Edits beta, F, state, space
+    and results.
     """
+    sample, group, linear, l1, ridge = programs.sample, programs.group, programs.linear, programs.l1, programs.ridge
+    lower, upper, groups, totals = programs.lower, programs.upper, results.groups, results.totals
+    counters, test_beta, numbers, reals = state.counters, state.test_beta, state.numbers, state.reals
     n_groups, n_real = groups.shape[1], beta.shape[0] if null < 0 else beta.shape[0] - 1
     left, weights, at_samples = max_rounds, reals[0], reals[1, :n_real]
-    while state[PROGRAM] < linear.shape[0]:
-        s = state[PROGRAM]
+    while counters[PROGRAM] < linear.shape[0]:
+        s = counters[PROGRAM]
         program = Program(sample, group, linear[s], l1[s], ridge[s], lower[s], upper[s])
-        if state[STARTED] == 0:
+        if counters[STARTED] == 0:
             if s == 0:
-                _start_at_bounds(K, program, n_groups, null, train_ranges, beta, F, reals, numbers)
+                _start_at_bounds(K, program, n_groups, null, samples.train_ranges, beta, F, reals, numbers)
             else:
                 _rescale_start(beta, F, test_beta, lower[s - 1], upper[s - 1], lower[s], upper[s])
-            state[STARTED], state[ROUNDS] = 1, 0
+            counters[STARTED], counters[ROUNDS] = 1, 0
             space.progress[0], space.progress[1] = np.inf, 0.0
-        ended, rounds, _ = drive(K, train_ranges, None, program, null, beta, F, tol, newton, left, space)
+        ended, rounds, _ = drive(K, samples.train_ranges, None, program, null, beta, F, tol, newton, left, space)
         left -= rounds
-        state[ROUNDS] += rounds
-        state[STUCK] = ended == STUCK_RUN
+        counters[ROUNDS] += rounds
+        counters[STUCK] = ended == STUCK_RUN
         if ended == UNFINISHED:
             return
         count = 0
@@ -204,20 +236,21 @@ def solve_chain(
                 numbers[count], weights[count] = sample[v], beta[v] - test_beta[v]
                 test_beta[v] = beta[v]
                 count += 1
-        for r in range(test_ranges.shape[0]):
-            add_rows_product(K, numbers[:count], weights[:count], test_ranges[r, 0], test_ranges[r, 1], F)
+        for r in range(samples.test_ranges.shape[0]):
+            start, stop = samples.test_ranges[r, 0], samples.test_ranges[r, 1]
+            add_rows_product(K, numbers[:count], weights[:count], start, stop, F)
         for v in range(n_real):
             at_samples[v] = F[sample[v]]
         optimality_sums(
             beta[:n_real], at_samples, linear[s, :n_real], l1[s, :n_real], ridge[s, :n_real], lower[s, :n_real],
             upper[s, :n_real], group[:n_real], groups[s], totals[s],
         )  # fmt: skip
-        for t in range(test.shape[0]):
-            values[s, t] = F[test[t]]
-        if state[STUCK] == 1:
+        for t in range(samples.test.shape[0]):
+            results.values[s, t] = F[samples.test[t]]
+        if counters[STUCK] == 1:
             return
-        state[PROGRAM] += 1
-        state[STARTED] = 0
+        counters[PROGRAM] += 1
+        counters[STARTED] = 0
 
 
 @compiled()

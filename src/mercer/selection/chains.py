@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._compiled.program import Program
 from mercer.exceptions import InfeasibleNuError
 from mercer.gram.memory import Loan
 from mercer.gram.operator import Data, product
@@ -83,17 +84,15 @@ class ChainPrograms:
     ----------
     rows : the numbers of the settings.
     settings, programs : the settings and their programs.
-    sample, group, null : the sample and the group of each variable, and the variable of the null sample, or −1.
-    columns : the vectors of the programs, stacked.
+    stacked : sample and group of each variable, and the vectors of the programs, a row for each program.
+    null : the variable of the null sample, or −1.
     """
 
     rows: list[int]
     settings: list[Setting]
     programs: list[BoxQP]
-    sample: Index
-    group: NDArray[np.int8]
+    stacked: Program
     null: int
-    columns: tuple[Matrix, ...]
 
     @classmethod
     def of(cls, problem: Problem, some: Sequence[tuple[int, Setting, BoxQP]]) -> ChainPrograms:
@@ -104,10 +103,9 @@ class ChainPrograms:
         if first.n_groups == 0:
             # the null sample, a free variable with a zero row, takes up any sum
             null, sample, group = n, np.append(sample, NULL_SAMPLE), np.append(group, group[:1])
-        columns = tuple(
-            _stack([getattr(qp, name) for qp in programs], extra, len(group)) for name, extra in COLUMNS.items()
-        )
-        return cls([row for row, _, _ in some], [one for _, one, _ in some], programs, sample, group, null, columns)
+        vectors = {name: _stack([getattr(qp, name) for qp in programs], at, len(group)) for name, at in COLUMNS.items()}
+        stacked = Program(sample, group, **vectors)
+        return cls([row for row, _, _ in some], [one for _, one, _ in some], programs, stacked, null)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +132,7 @@ class Chain:
     @property
     def size(self) -> int:
         """About how many bytes the programs take."""
-        return sum(column.nbytes for part in self.parts for column in part.columns) * 2
+        return sum(getattr(part.stacked, name).nbytes for part in self.parts for name in COLUMNS) * 2
 
     def run(self, K: Matrix | None, data: Data, options: Options, clock: Clock) -> Matrix:
         """Decision values of the test samples, a row for each setting; NaN if it is infeasible.
@@ -211,37 +209,40 @@ class _Run:
 
         assert self._loan is not None and self.K is not None
         newton = newton_address(self.K.dtype, self.K.dtype)  # nearly every search needs Newton's step
-        test, n, programs = self.problem.test, len(self.problem.train), part.programs
+        problem, programs = self.problem, part.programs
+        test, n = problem.test, len(problem.train)
         beta = self.beta if part.null < 0 else np.append(self.beta, -self.beta.sum())
         n_groups, n_programs = max(1, programs[0].n_groups), len(programs)
         values = np.empty((n_programs, len(test)))
         groups, totals = np.empty((n_programs, n_groups, 5)), np.empty((n_programs, 7))
+        results = chains.ChainResults(values, groups, totals)
+        samples = chains.ChainSamples(problem.train_ranges, problem.test_ranges, test)
         space = space_for(len(beta), self._size, n_groups, self._loan.array)
-        state, numbers, reals = np.zeros(4, np.int64), np.empty(len(beta), np.int64), np.empty((2, len(beta)))
+        counters, numbers, reals = np.zeros(4, np.int64), np.empty(len(beta), np.int64), np.empty((2, len(beta)))
         # depends on sizes only: the result must not depend on the speed of the computer
         most = int(np.clip(WORK_PER_CHECK // (n * self._size), FEWEST_ROUNDS, ROUNDS_PER_CHECK))
         rounds = most if self.clock.left == np.inf else 1
         surveys: list[Survey] = []
         while len(surveys) < n_programs:
             begun = self.clock.seconds
+            state = chains.ChainState(counters, self._test_beta, numbers, reals)
             chains.solve_chain(
-                self.K, part.sample, part.group, *part.columns, part.null, self.problem.train_ranges,
-                self.problem.test_ranges, beta, self.F, self._test_beta, self.options.tol, newton, rounds, state, space,
-                numbers, reals, test, values, groups, totals,
+                self.K, part.stacked, part.null, samples, beta, self.F, self.options.tol, newton, rounds, state, space,
+                results,
             )  # fmt: skip
-            s = int(state[chains.PROGRAM])
+            s = int(counters[chains.PROGRAM])
             surveys += [survey_of(groups[k], totals[k], programs[k].sums) for k in range(len(surveys), s)]
             _check(self.clock)
             rounds = self._rounds_in_time(rounds, (self.clock.seconds - begun) / rounds, most)
-            if s < n_programs and (state[chains.STUCK] or state[chains.ROUNDS] >= MOST_ROUNDS):
+            if s < n_programs and (counters[chains.STUCK] or counters[chains.ROUNDS] >= MOST_ROUNDS):
                 seen = survey_of(groups[s], totals[s], programs[s].sums)
-                if not (state[chains.STUCK] and seen.violation <= SLACK * self.options.tol):
+                if not (counters[chains.STUCK] and seen.violation <= SLACK * self.options.tol):
                     beta[:n] = self._rescue(part.settings[s], beta[:n])
                     beta[n:] = -beta[:n].sum()
                     values[s] = self.F[test]
                     seen = survey(programs[s], beta[:n], self.F[self.problem.train])
                 surveys.append(seen)
-                state[:] = s + 1, 0, 0, 0
+                counters[:] = s + 1, 0, 0, 0
         self.beta = beta[:n]
         return values, surveys
 

@@ -1,5 +1,7 @@
 """The two-class problems of many small pairs of classes in one compiled call, on parts of one Gram matrix."""
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mercer._compiled.compile import compiled
@@ -24,35 +26,54 @@ def _copy_pair(gram, first, second, K):
             rest[j] = right[j]
 
 
+class PairSpace(NamedTuple):
+    """Scratch space for the largest pair: its matrix, and vectors. Allocated in compiled code it would compile long.
+
+    ``samples`` and ``support`` are numbers of samples, ``reals`` eight rows.
+    """
+
+    matrix: Any
+    samples: Any
+    support: Any
+    weights: Any
+    reals: Any
+
+
+class PairResults(NamedTuple):
+    """What `solve_pairs` fills: steps of each pair, -1 for an unbounded problem; see `optimality_sums` for the rest."""
+
+    steps: Any
+    groups: Any
+    totals: Any
+
+
 @compiled()
-def solve_pairs(
-    gram, starts, pairs, offsets, memory, linear, l1, ridge, lower, upper, group, tol, max_steps, newton, beta, F,
-    samples, support, weights, reals, steps, groups, totals,
-):  # fmt: skip
+def solve_pairs(gram, starts, pairs, offsets, programs, tol, max_steps, newton, beta, F, space, results):
     """Solve the problem of each pair from beta = 0. Pair k has the variables from offsets[k] to offsets[k + 1].
 
-    The samples of class c are those from starts[c] to starts[c + 1] in gram. Fills beta, F = K beta, steps (-1 for an
-    unbounded problem), and groups and totals (see `optimality_sums`). Returns (NEEDS_NEWTON,) if a problem needs
-    Newton's step and its address is 0, else (0,). Scratch space, which would take long to compile if it were allocated
-    here: memory (the largest matrix of a pair), samples, support, weights, reals (eight rows).
+    ``programs`` has the vectors of all pairs, one after the other. The samples of class c are those from starts[c] to
+    starts[c + 1] in gram. Fills beta, F = K beta and results. Returns (NEEDS_NEWTON,) if a problem needs Newton's step
+    and its address is 0, else (0,).
     """
+    samples, support, weights, reals = space.samples, space.support, space.weights, space.reals
     for k in range(pairs.shape[0]):
         start, stop = offsets[k], offsets[k + 1]
         n = stop - start
-        K = memory[: n * n].reshape((n, n))
+        K = space.matrix[: n * n].reshape((n, n))
         i, j = pairs[k, 0], pairs[k, 1]
         _copy_pair(gram, (starts[i], starts[i + 1]), (starts[j], starts[j + 1]), K)
         b, f = beta[start:stop], F[start:stop]
         for v in range(n):
             b[v], f[v], samples[v] = 0.0, 0.0, v
-        low, high, c_l1, c_ridge = lower[start:stop], upper[start:stop], l1[start:stop], ridge[start:stop]
-        program = Program(samples[:n], group[start:stop], linear[start:stop], c_l1, c_ridge, low, high)
+        linear, l1, ridge = programs.linear[start:stop], programs.l1[start:stop], programs.ridge[start:stop]
+        lower, upper, group = programs.lower[start:stop], programs.upper[start:stop], programs.group[start:stop]
+        program = Program(samples[:n], group, linear, l1, ridge, lower, upper)
         taken, _, unbounded = solve_members(
             samples[:n], K, program, b, f, tol, max_steps, newton, reals, reals[6], reals[7]
         )
         if taken == NEEDS_NEWTON:
             return (NEEDS_NEWTON,)
-        steps[k] = -1 if unbounded else taken
+        results.steps[k] = -1 if unbounded else taken
         count = np.int64(0)
         for v in range(n):
             if b[v] != 0.0:
@@ -60,7 +81,5 @@ def solve_pairs(
                 count += 1
         # a literal 0 would compile it again
         add_rows_product(K, support[:count], weights[:count], np.int64(0), n, f)
-        optimality_sums(
-            b, f, linear[start:stop], c_l1, c_ridge, low, high, group[start:stop], groups[k : k + 1], totals[k]
-        )
+        optimality_sums(b, f, linear, l1, ridge, lower, upper, group, results.groups[k : k + 1], results.totals[k])
     return (0,)

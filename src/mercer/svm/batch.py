@@ -271,7 +271,7 @@ class Programs:
 
 def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Clock) -> list[Solution | None]:
     """Solve all pairs on one float64 matrix. None for pairs that are left to the exact solver."""
-    from mercer.svm._pair_loops import solve_pairs
+    from mercer.svm._pair_loops import PairResults, PairSpace, solve_pairs
     from mercer.svm._round_loops import with_newton
 
     starts = np.concatenate([[0], np.cumsum([len(index) for index in batch.members])])
@@ -280,6 +280,7 @@ def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Cl
     gram = part.matrix(np.float64, options.n_threads, loan.array.reshape(part.n, part.n))
     check_finite(np.diagonal(gram))
     which, qp = np.array(batch.pairs), batch.qp
+    programs = Program(batch.index, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
     firsts, largest = range(0, len(which), PAIRS_PER_TASK), int(np.diff(batch.offsets).max())
 
     def one(task: int) -> None:
@@ -289,11 +290,11 @@ def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Cl
     def solve(task: int, newton: int) -> tuple[int]:
         some = slice(firsts[task], firsts[task] + PAIRS_PER_TASK)
         (samples, support), weights = np.empty((2, largest), np.int64), np.empty(largest)
+        space = PairSpace(np.empty(largest**2), samples, support, weights, np.empty((8, largest)))
+        results = PairResults(batch.steps[some], batch.groups[some], batch.totals[some])
         return solve_pairs(
-            gram, starts, which[some], batch.offsets[some.start : some.stop + 1], np.empty(largest**2), qp.linear,
-            qp.l1, qp.ridge, qp.lower, qp.upper, qp.group, options.tol, STEPS_PER_VARIABLE * DOUBLE_UP_TO, newton,
-            batch.beta, batch.F, samples, support, weights, np.empty((8, largest)), batch.steps[some],
-            batch.groups[some], batch.totals[some],
+            gram, starts, which[some], batch.offsets[some.start : some.stop + 1], programs, options.tol,
+            STEPS_PER_VARIABLE * DOUBLE_UP_TO, newton, batch.beta, batch.F, space, results,
         )  # fmt: skip
 
     run_tasks(one, len(firsts), options.n_threads)

@@ -6,6 +6,8 @@
 K are the kernel values of the free variables plus their ridge. A variable that joins or leaves changes R by rank one.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from mercer._compiled.compile import compiled
@@ -30,13 +32,60 @@ PROGRESS, MOST_IDLE = 0.9, 8
 DONE, LIMIT, STUCK, SPOILT, NEEDS = range(5)
 
 
+class StoredColumns(NamedTuple):
+    """Columns of K, each as a row of ``values`` with ``width`` numbers; the first ``count`` places have them.
+
+    In the program that comes with them, ``sample[v]`` is the place of the sample of variable v.
+    """
+
+    values: Any
+    width: Any
+    count: Any
+
+
+class Inverse(NamedTuple):
+    """R, and the variables of its rows: ``members[t]`` has row t + 1, or is -1 if its sample has left."""
+
+    R: Any
+    members: Any
+
+
+class Bounds(NamedTuple):
+    """When a descent ends, and how many variables may join.
+
+    Attributes
+    ----------
+    tol : the violation at which it ends.
+    least : the violation above which a variable joins.
+    most : how many violating variables join in a round.
+    many : how many variables join without a new inverse.
+    steps, rounds : at most so many.
+    """
+
+    tol: Any
+    least: Any
+    most: Any
+    many: Any
+    steps: Any
+    rounds: Any
+
+
+class Found(NamedTuple):
+    """What a descent fills: the variables that would join, and groups and totals of `optimality_sums`."""
+
+    joins: Any
+    groups: Any
+    totals: Any
+
+
 @compiled()
-def _choose_joins(beta, F, linear, l1, ridge, lower, upper, level, least, most, members, count, joins, found):
+def _choose_joins(program, beta, F, level, least, most, members, count, joins, found):
     """Fill ``joins`` with free variables that are no members, and those that violate optimality by more than ``least``.
 
     A variable violates optimality by how much its rate (see `problems/dual.py`) is beyond ``level``, the threshold. Of
     more than ``most`` violating variables the worst join. Returns how many join. Writes to ``found``.
     """
+    linear, l1, ridge, lower, upper = program.linear, program.l1, program.ridge, program.lower, program.upper
     for v in range(beta.shape[0]):
         b, low, high, kink = beta[v], lower[v], upper[v], l1[v]
         s = linear[v] - F[v] - ridge[v] * b - level
@@ -168,18 +217,16 @@ def _end(d, side, low, high):
 
 
 @compiled()
-def _newton_steps(
-    values, width, place, R, members, count, joins, beta, F, linear, l1, ridge, lower, upper, bordered, missing, level,
-    limit,
-):  # fmt: skip
-    """Minimise over the free variables and those that join. Edits β and F, ``members`` and R.
+def _newton_steps(columns, program, inverse, count, joins, beta, F, bordered, missing, level, limit):
+    """Minimise over the free variables and those that join. Edits β, F and the inverse, which has ``count`` members.
 
-    ``members[t]`` is the variable with row t + 1 of R, or -1 if its sample has left. Kernel values of all members are
-    rows of ``values`` (of ``width`` numbers), at their places. The step is δ = R h, with h the rates of the members and
-    what is missing of the sum. If it would leave the box, it ends at its bound, after a part τ of δ. The variable i
-    that meets it is free no longer: what is left of the step is (1 - τ)δ, changed by the multiple of column i of R
-    that makes δ_i zero. Returns the number of members (-1 if R is spoilt) and of steps.
+    Kernel values of all members are stored. The step is δ = R h, with h the rates of the members and what is missing
+    of the sum. If it would leave the box, it ends at its bound, after a part τ of δ. The variable i that meets it is
+    free no longer: what is left of the step is (1 - τ)δ, changed by the multiple of column i of R that makes δ_i zero.
+    Returns the number of members (-1 if R is spoilt) and of steps.
     """
+    values, width, place, R, members = columns.values, columns.width, program.sample, inverse.R, inverse.members
+    linear, l1, ridge, lower, upper = program.linear, program.l1, program.ridge, program.lower, program.upper
     n_leaving, room = 0, min(limit, count + len(joins))
     U, factors = np.empty((min(room, STEPS_AT_ONCE), len(R))), np.empty(min(room, STEPS_AT_ONCE))
     leaving = np.empty(min(room, STEPS_AT_ONCE), place.dtype)
@@ -260,18 +307,17 @@ def _newton_steps(
 
 
 @compiled()
-def follow(
-    values, width, stored, place, R, members, count, beta, F, linear, l1, ridge, lower, upper, group, bordered, total,
-    tol, least, most, many, limit, rounds, first, joins, groups, totals,
-):  # fmt: skip
-    """Rounds of Newton's steps until the violation is at most tol and the sum is ``total``. Edits β, F, R and members.
+def follow(columns, program, inverse, count, beta, F, bordered, total, bounds, first, found):
+    """Rounds of Newton's steps until the violation is at most tol and the sum is ``total``.
 
-    Fills groups and totals (see `optimality_sums`). ``first`` is whether this is the first call: as long as the sum is
-    wrong then, only free variables are members. The first ``stored`` places have stored columns. Returns how it ended,
-    and the number of members, of steps, and of variables in ``joins`` that need columns or more room.
+    ``first`` is whether this is the first call: as long as the sum is wrong then, only free variables are members.
+    Returns how it ended, and the number of members, of steps, and of variables in ``found.joins`` that need columns or
+    more room. Edits β, F, ``inverse``, which has ``count`` members, and ``found``.
     """
-    steps, idle, previous, found = 0, 0, np.inf, np.empty(len(beta))
-    for k in range(rounds + 1):
+    linear, l1, ridge, lower, upper = program.linear, program.l1, program.ridge, program.lower, program.upper
+    place, group, joins, groups, totals = program.sample, program.group, found.joins, found.groups, found.totals
+    steps, idle, previous, excess = 0, 0, np.inf, np.empty(len(beta))
+    for k in range(bounds.rounds + 1):
         optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)
         m, M, missing = groups[0, M_UP], groups[0, M_LOW], 0.0
         violation, size = m - M if bordered else max(m, -M), 0.0
@@ -282,31 +328,28 @@ def follow(
         whole = abs(missing) <= SUM_ROUNDING * size
         if not totals[OUTSIDE] <= 0.0 or not np.isfinite(violation):
             return STUCK, count, steps, 0
-        if violation <= tol and whole:
+        if violation <= bounds.tol and whole:
             return DONE, count, steps, 0
         idle = 0 if violation < PROGRESS * previous else idle + 1
         previous = min(previous, violation)
         if idle > MOST_IDLE:
             return STUCK, count, steps, 0
-        if k == rounds or steps >= limit:
+        if k == bounds.rounds or steps >= bounds.steps:
             return LIMIT, count, steps, 0
         level = 0.0
         if bordered:
             level = groups[0, LEVELS] / groups[0, N_FREE] if groups[0, N_FREE] > 0.0 else 0.5 * (m + M)
         # before the free variables have made up for the samples that left, others violate optimality for a while
-        above = ONLY_FREE if first and k == 0 and not whole else least
-        chosen = _choose_joins(
-            beta, F, linear, l1, ridge, lower, upper, level, above, most, members, count, joins, found
-        )
-        ready = chosen <= many and count + chosen < len(R)
+        above = ONLY_FREE if first and k == 0 and not whole else bounds.least
+        chosen = _choose_joins(program, beta, F, level, above, bounds.most, inverse.members, count, joins, excess)
+        ready = chosen <= bounds.many and count + chosen < len(inverse.R)
         for t in range(chosen):
-            ready = ready and place[joins[t]] < stored
+            ready = ready and place[joins[t]] < columns.count
         if not ready:
             return NEEDS, count, steps, chosen
         count, taken = _newton_steps(
-            values, width, place, R, members, count, joins[:chosen], beta, F, linear, l1, ridge, lower, upper, bordered,
-            missing, level, limit - steps,
-        )  # fmt: skip
+            columns, program, inverse, count, joins[:chosen], beta, F, bordered, missing, level, bounds.steps - steps
+        )
         steps += taken
         if count < 0:
             optimality_sums(beta, F, linear, l1, ridge, lower, upper, group, groups, totals)

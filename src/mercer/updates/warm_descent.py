@@ -116,8 +116,8 @@ def follow(
     from mercer.updates import _free_set_loops as loops
 
     qp, rows, beta, F = problem
-    stored, joins, steps = columns.stored, np.empty(len(beta), np.intp), 0
-    groups, totals, total = np.empty((1, 5)), np.empty(7), float(qp.sums[0]) if qp.n_groups else 0.0
+    stored, steps, total = columns.stored, 0, float(qp.sums[0]) if qp.n_groups else 0.0
+    found = loops.Found(np.empty(len(beta), np.intp), np.empty((1, 5)), np.empty(7))
     limit = options.max_iter if options.max_iter >= 0 else MOST_STEPS
     if not free.has_columns(stored):  # another problem took their place
         free.forget()
@@ -125,13 +125,15 @@ def follow(
         place = stored.place if rows is None else stored.place[rows]
         members, count = free.members(rows), len(free.samples)
         over = clock.over()
+        program = Program(place, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
+        least, most_steps = LEAST_VIOLATION * options.tol, limit - steps if over is None else 0
         code, count, taken, chosen = loops.follow(
-            stored.values, stored.n, stored.count, place, free.R, members, count, beta, F, qp.linear, qp.l1, qp.ridge,
-            qp.lower, qp.upper, qp.group, qp.n_groups > 0, total, options.tol, LEAST_VIOLATION * options.tol,
-            JOINING, MANY_AT_ONCE, limit - steps if over is None else 0, rounds, steps == 0, joins, groups, totals,
+            loops.StoredColumns(stored.values, stored.n, stored.count), program, loops.Inverse(free.R, members), count,
+            beta, F, qp.n_groups > 0, total,
+            loops.Bounds(options.tol, least, JOINING, MANY_AT_ONCE, most_steps, rounds), steps == 0, found,
         )  # fmt: skip
         steps += taken
-        seen = survey_of(groups, totals, qp.sums)
+        seen = survey_of(found.groups, found.totals, qp.sums)
         if code == loops.SPOILT:
             free.fail()
         elif seen.outside > 0:  # the solver that goes on from here changes many variables
@@ -143,7 +145,7 @@ def follow(
         is_whole = not np.any(np.abs(seen.missing) > SUM_ROUNDING * float(np.abs(beta).sum()))
         if code == loops.LIMIT and is_whole and (over is not None or steps >= limit):
             return Ended(over or Status.MAX_ITER, steps, seen)
-        if code != loops.NEEDS or not admit(problem, free, joins[:chosen], columns):
+        if code != loops.NEEDS or not admit(problem, free, found.joins[:chosen], columns):
             return Ended(None, steps, seen)
     return Ended(None, steps, seen)
 
