@@ -55,6 +55,7 @@ def test_garbage_within_the_lock_gives_its_buffer_back():
         gc.collect()
     assert len(memory._kept) >= min(kept + 1, memory.MOST_KEPT) or not memory._CAN_LEND
 
+
 FAULTS = """
 import resource
 import numpy as np
