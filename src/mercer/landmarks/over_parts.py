@@ -35,11 +35,8 @@ from mercer.parts.linear_part import LOSSES, Statement
 from mercer.parts.linear_run import stacked
 from mercer.parts.linear_solver import solve_parts
 from mercer.problems.clock import Clock
-from mercer.problems.parts_plan import PartsPlan
+from mercer.problems.parts_plan import SENT_BYTES, PartsPlan
 from mercer.problems.solution import Options
-
-# bytes of drawn samples that are sent in one pass at least
-SENT = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -393,7 +390,7 @@ class PartsGrowth(Growth):
         """Drawn rows that come to the caller, and go to all parts, in one pass."""
         landmarks = self.map.landmarks
         stored = landmarks.data.size if sp.issparse(landmarks) else landmarks.size
-        bytes_at_once = SENT if self.parts.work is None else max(SENT, self.parts.budget // 8)
+        bytes_at_once = SENT_BYTES if self.parts.work is None else max(SENT_BYTES, self.parts.budget // 8)
         return max(1, int(bytes_at_once / 8 / (stored / self.m + 1)))
 
     def _check(self, coef: Vector, intercept: float) -> tuple[list[Share], float]:

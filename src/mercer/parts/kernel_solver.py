@@ -34,27 +34,16 @@ from mercer.parts.linear_run import stacked
 from mercer.problems import _optimality_loops as at
 from mercer.problems.clock import Clock
 from mercer.problems.dual import Survey, feasible_start, rates, survey, survey_of
-from mercer.problems.parts_plan import PartsPlan
+from mercer.problems.parts_plan import PartsPlan, PoolSizes
 from mercer.problems.solution import Certificate, Options, Solution, Status, TracePoint, conclude
 from mercer.svm.plan import plan_descent
 from mercer.svm.solve import REFINEMENTS, descend
 from mercer.svm.verify import exact_product
 
-# samples of the first pool: one row in this many, and at most this many
-FIRST_SHARE, FIRST_UP_TO = 16, 4096
-# fewest and most samples of a pool; the most bytes of their rows; one part in this many of the caller's memory for
-# them. 20,000 × 10 rows with 10,000 support vectors took 18, 13 and 11 rounds with pools of 2,048, 4,096 and 8,192, and
-# more time
-SMALLEST_POOL, LARGEST_POOL, POOL_BYTES, POOL_SHARE = 512, 8192, 1 << 25, 8
-# the pool grows to one in this many support vectors: at the end these are in memory twice, and a pool with its copies
-# takes less than that
-SUPPORT_PER_MEMBER = 4
-# bytes of samples in one message
-SENT = 1 << 23
 # a pool is solved to this share of the violation of all rows
 POOL_TOL = 0.1
 # violators of the threshold by less than this share of tol are not named
-NAMED_FROM = 0.25
+NAMED_SHARE = 0.25
 # parts name this many times the number of violators that are taken
 SPARE = 2.0
 # most rounds in which neither the violation improves nor, by this share, the dual value
@@ -213,10 +202,8 @@ class _Run:
         # the number of the first row of each part among all rows
         self.first_rows = dict(zip(self.order, ends[:-1].tolist(), strict=True))
         self.sums = np.sum([own.sums for own in begun], axis=0)
-        self.row_bytes = max(own.row_bytes for own in begun)
-        room = int(min(POOL_BYTES, parts.budget // POOL_SHARE) / self.row_bytes)
-        self.grows = capacity == 0
-        self.capacity = capacity or max(SMALLEST_POOL, min(LARGEST_POOL, room))
+        self.pool_sizes = PoolSizes(self.n, max(own.row_bytes for own in begun), parts.budget, capacity)
+        self.capacity = self.pool_sizes.at_first
         self.dtype: Any = np.float64
         self.trace: list[TracePoint] = []
         self.steps = self.rounds = self.evaluations = self.messages = 0
@@ -231,8 +218,8 @@ class _Run:
 
     @property
     def most_sent(self) -> int:
-        """Samples of a message: prepared for the kernel they take as much memory as a pool."""
-        return max(1, min(int(SENT / self.row_bytes), max(SMALLEST_POOL, self.capacity)))
+        """Samples of a message."""
+        return self.pool_sizes.per_message(self.capacity)
 
     # ---- the rounds ----------------------------------------------------------------------------------------------
 
@@ -288,8 +275,7 @@ class _Run:
 
     def _begin(self) -> None:
         """The first pool is drawn evenly. If β must have a sum, its samples show where to begin."""
-        count = min(self.n, self.capacity, FIRST_UP_TO, max(SMALLEST_POOL, self.n // FIRST_SHARE))
-        drawn = np.sort(np.random.default_rng(self.options.seed).permutation(self.n)[:count])
+        drawn = np.sort(np.random.default_rng(self.options.seed).permutation(self.n)[: self.pool_sizes.first])
         ends = np.cumsum([self.sizes[p] for p in self.order])
         own = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
         wanted = {p: mine - (end - self.sizes[p]) for p, mine, end in zip(self.order, own, ends, strict=True)}
@@ -307,15 +293,11 @@ class _Run:
         self._gradient(self.dtype)
 
     def _plan(self) -> PartsPlan:
-        largest = max(self.capacity, min(self._room_of_bytes, LARGEST_POOL)) if self.grows else self.capacity
         return PartsPlan(
-            n_samples=self.n, method="pools", first_pool=len(self.pool), largest_pool=min(self.n, largest),
+            n_samples=self.n, method="pools", first_pool=len(self.pool),
+            largest_pool=min(self.n, self.pool_sizes.largest),
             precision=np.dtype(self.dtype).name, **self.parts.layout()._asdict(),
         )  # fmt: skip
-
-    @property
-    def _room_of_bytes(self) -> int:
-        return int(POOL_BYTES / self.row_bytes)
 
     def _named(self, found: list[Named | None]) -> _Samples:
         samples = _Samples.of(found, self.first_rows)
@@ -396,7 +378,7 @@ class _Run:
         for k, message in enumerate(messages[:-1]):
             self._add(message, self.dtype, anew and k == 0)
         share = SPARE * self._n_new() / self.n
-        named_from = NAMED_FROM * self.options.tol
+        named_from = NAMED_SHARE * self.options.tol
         last, of_parts = messages[-1], pool.for_parts()
         reports: list[Report] = self.parts.map(
             kernel_part.advance, last, anew and len(messages) == 1, self.dtype, of_parts, level, named_from, share
@@ -414,8 +396,8 @@ class _Run:
         return any(count for _, count in self.parts.map(kernel_part.count_support, True, reads=False))
 
     def _n_new(self) -> int:
-        """How many samples may join the pool: it doubles, up to half of its capacity."""
-        return int(min(max(SMALLEST_POOL, len(self.pool)), max(1, self.capacity // 2)))
+        """How many samples may join the pool."""
+        return self.pool_sizes.most_new(len(self.pool), self.capacity)
 
     def _choose(self, named: _Samples | None) -> None:
         """The worst violators join the pool; if it is full, the samples leave that are farthest from moving."""
@@ -523,9 +505,7 @@ class _Run:
         totals[at.OUTSIDE] = np.max([report.totals[at.OUTSIDE] for report in reports])
         self.largest = max(report.largest for report in reports)
         self.support = sum(report.support for report in reports)
-        if self.grows:
-            most = min(LARGEST_POOL, self._room_of_bytes, self.support // SUPPORT_PER_MEMBER)
-            self.capacity = max(self.capacity, most)
+        self.capacity = max(self.capacity, self.pool_sizes.most(self.support))
         return survey_of(groups, totals, self.sums)
 
     # ---- the end -------------------------------------------------------------------------------------------------
