@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -34,9 +34,9 @@ from mercer._sklearn_compat import (
     num_samples,
 )
 from mercer.estimators.inspection.feature_importances import ImportancesMixin
+from mercer.estimators.inspection.model_function import FunctionMixin
 from mercer.estimators.inspection.notebook_line import NotebookLineMixin
 from mercer.estimators.landmark_machine import LandmarkMixin
-from mercer.estimators.model_function import FunctionMixin
 from mercer.estimators.over_parts.rows_on_disk import block_by_block
 from mercer.estimators.parameters import KernelParameters
 from mercer.estimators.prediction import SupportVectors
@@ -55,7 +55,7 @@ from mercer.parts.linear_part import Statement
 from mercer.problems.clock import Clock, Progress, ended_outside
 from mercer.problems.solution import RULES, Certificate, Options, Solution, Status, TracePoint, combine
 from mercer.sources.checkpoint import Checkpoint
-from mercer.sources.row_source import RowSource, gather, scored_rows
+from mercer.sources.row_source import RowSource, gather
 from mercer.svm.plan import Plan
 from mercer.svm.solve import solve_problem
 from mercer.validation import (
@@ -165,76 +165,6 @@ class KnownParameters(BaseEstimator):  # type: ignore[misc]
         if key:
             type(self)._known_params = known if len(known) < MOST_KNOWN else set()
             type(self)._known_params.add(key)
-
-
-class _ScoresRows:
-    """A score that takes targets from rows on disk."""
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """The score of scikit-learn: the accuracy of classes, R² of numbers.
-
-        Parameters
-        ----------
-        X : samples, or rows of `mercer.open_rows`
-            The samples to predict.
-        y : array-like, default=None
-            Their targets; None: those of the rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Their weights; None: those of the rows, if they have some.
-
-        Returns
-        -------
-        score : float
-            1 if all predictions are right.
-        """
-        return float(super().score(X, *scored_rows(X, y, sample_weight)))  # type: ignore[misc]
-
-
-class ClassScoreMixin(_ScoresRows, ClassifierMixin):  # type: ignore[misc]
-    """scikit-learn's ClassifierMixin for rows on disk, too."""
-
-
-class NumberScoreMixin(_ScoresRows, RegressorMixin):  # type: ignore[misc]
-    """scikit-learn's RegressorMixin for rows on disk, too."""
-
-
-class LabelsMixin(ClassScoreMixin):
-    """Predicts the class with the largest decision value; of two classes the second if its value is positive."""
-
-    def predict(self, X: Any) -> Vector:
-        """The class label of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The labels.
-        """
-        values = self.decision_function(X)
-        return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
-
-
-class NumbersMixin(NumberScoreMixin):
-    """Predicts the value of the machine's only function."""
-
-    def predict(self, X: Any) -> Vector:
-        """The predicted value of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples_test, n_samples_train)
-            The samples; for a precomputed kernel, their kernel values with all training samples.
-
-        Returns
-        -------
-        y_pred : ndarray of shape (n_samples,)
-            The predictions.
-        """
-        return np.ravel(self._values(X))
 
 
 class Machine(NotebookLineMixin, CallbackSupportMixin, KnownParameters, ABC):  # type: ignore[misc]

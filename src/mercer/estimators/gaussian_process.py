@@ -19,7 +19,7 @@ from mercer._sklearn_compat import Interval, StrOptions, fit_context, num_sample
 from mercer.estimators.base import KnownParameters, keep_parameters, warn_user
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, UpdatesMixin
 from mercer.estimators.inspection.feature_importances import ImportancesMixin
-from mercer.estimators.model_function import FunctionMixin
+from mercer.estimators.inspection.model_function import FunctionMixin
 from mercer.estimators.parameters import KernelParameters
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import MEGABYTE, available_bytes

@@ -11,8 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import KernelMachine, NumbersMixin, keep_parameters, warn_user
+from mercer.estimators.base import KernelMachine, keep_parameters, warn_user
 from mercer.estimators.prediction import Expansion
+from mercer.estimators.score_mixins import NumbersMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data, check_finite, product

@@ -10,8 +10,9 @@ from scipy.special import expit, log_expit, log_softmax
 from mercer.erm.kernel_matrix import check_room, matrix_in_time, stored_gram
 from mercer.erm.logistic import logistic_sum, solve_logistic
 from mercer.erm.sums import probabilities
-from mercer.estimators.base import LabelsMixin, keep_parameters
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.loss_minimiser import LossMinimiser
+from mercer.estimators.score_mixins import LabelsMixin
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.problems.clock import Clock

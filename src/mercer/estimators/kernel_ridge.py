@@ -14,10 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Interval, StrOptions, num_samples
-from mercer.estimators.base import KernelEstimator, NumberScoreMixin, keep_parameters, warn_user
+from mercer.estimators.base import KernelEstimator, keep_parameters, warn_user
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, UpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS, LandmarkMixin
 from mercer.estimators.over_parts.rows_on_disk import block_by_block
+from mercer.estimators.score_mixins import NumberScoreMixin
 from mercer.exceptions import InvalidInputError, NotPositiveSemidefiniteWarning
 from mercer.gram.memory import AT_LEAST, available_bytes, budget_bytes
 from mercer.gram.operator import Data, product

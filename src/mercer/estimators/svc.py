@@ -16,15 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
-from mercer.estimators.base import (
-    STEPWISE_PARAMETERS,
-    ClassScoreMixin,
-    KernelMachine,
-    class_ends,
-    keep_parameters,
-    norm,
-    warn_user,
-)
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, class_ends, keep_parameters, norm, warn_user
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
 from mercer.estimators.prediction import (
@@ -34,6 +26,7 @@ from mercer.estimators.prediction import (
     pairwise_probabilities,
     votes,
 )
+from mercer.estimators.score_mixins import ClassScoreMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data

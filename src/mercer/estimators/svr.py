@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, NumbersMixin, keep_parameters
+from mercer.estimators.base import STEPWISE_PARAMETERS, KernelMachine, keep_parameters
 from mercer.estimators.exact_updates.updates_mixin import UPDATABLE, MachineUpdatesMixin
 from mercer.estimators.landmark_machine import LANDMARK_PARAMETERS
+from mercer.estimators.score_mixins import NumbersMixin
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.losses import Loss, NuInsensitive

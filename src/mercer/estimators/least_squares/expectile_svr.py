@@ -10,8 +10,9 @@ import numpy as np
 from mercer._sklearn_compat import Interval
 from mercer.erm.convex_losses import Expectile
 from mercer.erm.expectiles import solve_expectile
-from mercer.estimators.base import NumbersMixin, keep_parameters, norm
+from mercer.estimators.base import keep_parameters, norm
 from mercer.estimators.loss_minimiser import LossMinimiser
+from mercer.estimators.score_mixins import NumbersMixin
 from mercer.gram.operator import Data
 from mercer.kernels.features import Vector
 from mercer.problems.clock import Clock

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.estimators.base import LabelsMixin
+from mercer.estimators.score_mixins import LabelsMixin
 from mercer.kernels.features import Matrix, Vector
 
 

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import StrOptions
-from mercer.estimators.base import LabelsMixin, keep_parameters
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, prices
 from mercer.estimators.linear.source_fit import constant_feature, one_vs_rest
+from mercer.estimators.score_mixins import LabelsMixin
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels.features import Matrix, Vector
 from mercer.linear.linear_solution import LinearSolution

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._sklearn_compat import Interval, StrOptions
-from mercer.estimators.base import NumbersMixin, keep_parameters
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.linear.linear_machine import LinearMachine, Prepared, Warm, linear_problem, wrong_scale
 from mercer.estimators.linear.source_fit import constant_feature
+from mercer.estimators.score_mixins import NumbersMixin
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Vector
 from mercer.linear.linear_solution import LinearSolution

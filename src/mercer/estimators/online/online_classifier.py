@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._sklearn_compat import Interval, StrOptions, available_if, fit_context, num_samples
-from mercer.estimators.base import KernelMachine, LabelsMixin
+from mercer.estimators.base import KernelMachine
 from mercer.estimators.prediction import Expansion
+from mercer.estimators.score_mixins import LabelsMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.memory import budget_bytes
 from mercer.gram.operator import Data, check_finite, product

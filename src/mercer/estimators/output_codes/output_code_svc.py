@@ -8,9 +8,10 @@ import numpy as np
 
 from mercer._sklearn_compat import StrOptions
 from mercer.erm.shared_matrix import SharedMatrix
-from mercer.estimators.base import LabelsMixin, keep_parameters
+from mercer.estimators.base import keep_parameters
 from mercer.estimators.loss_minimiser import LossMinimiser
 from mercer.estimators.output_codes.code_matrix import code_matrix
+from mercer.estimators.score_mixins import LabelsMixin
 from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
