@@ -99,8 +99,8 @@ def test_the_gain_is_what_the_dual_gains(loss, intercept):
     before, change = beta.copy(), np.empty(16)
     block = K[np.ix_(sample[members], sample[members])]
     program = Program(sample, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
-    newton, room, score = newton_address(block.dtype, block.dtype), np.empty((6, 16)), np.empty(16)
-    _, gained, unbounded = solve_members(members, block, program, beta, F, 1e-6, 1000, newton, room, score, change)
+    newton, scratch, score = newton_address(block.dtype, block.dtype), np.empty((6, 16)), np.empty(16)
+    _, gained, unbounded = solve_members(members, block, program, beta, F, 1e-6, 1000, newton, scratch, score, change)
     assert not unbounded
     np.testing.assert_allclose(beta[members], before[members] + change, atol=1e-15)
     assert np.all(beta >= qp.lower) and np.all(beta <= qp.upper)
@@ -153,12 +153,12 @@ def test_rounds_are_their_pieces(loss, intercept):
         read_rows(K, positions, layout[rounds.ORDER], layout[rounds.COLUMN], new, 0, n_rows, block)
         whole, moves, then = K[np.ix_(samples, samples)], np.empty(m), active.beta.copy()
         newton = newton_address(whole.dtype, whole.dtype)
-        room, score = np.empty((6, size)), np.empty(size)
+        scratch, score = np.empty((6, size)), np.empty(size)
         expected = solve_members(
-            members, whole, active.program, then, active.F, 1e-6, 1000, newton, room, score, moves
+            members, whole, active.program, then, active.F, 1e-6, 1000, newton, scratch, score, moves
         )  # fmt: skip
         found = solve_working_set(
-            layout, m, n_added, block, new_places, active.program, active.beta, active.F, 1e-6, 1000, newton, room,
+            layout, m, n_added, block, new_places, active.program, active.beta, active.F, 1e-6, 1000, newton, scratch,
             score, change,
         )  # fmt: skip
         np.testing.assert_array_equal(block[:m, :m], whole)

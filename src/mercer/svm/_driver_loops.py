@@ -55,7 +55,7 @@ class Space(NamedTuple):
     layout, new_places : see `form_working_set`.
     previous : n + size numbers.
     block, score : the matrix of the set, and a vector with its dtype.
-    room, change : six rows and one row of size numbers.
+    scratch, change : six rows and one row of size numbers.
     up, low, extremes : see `score_and_extremes`.
     """
 
@@ -67,7 +67,7 @@ class Space(NamedTuple):
     previous: Any
     block: Any
     score: Any
-    room: Any
+    scratch: Any
     change: Any
     up: Any
     low: Any
@@ -76,12 +76,12 @@ class Space(NamedTuple):
 
 def space_for(n: int, size: int, n_groups: int, memory: Any) -> Space:
     """The space for n variables; the block is in ``memory``, which has at least size squared entries."""
-    layout, room = np.empty((6, size), np.int64), np.empty((7, size))
+    layout, scratch = np.empty((6, size), np.int64), np.empty((7, size))
     up, low = np.empty((2, n))
     return Space(
         np.zeros(1, np.int64), np.array([np.inf, 0.0]), np.full(n, -1), layout, np.empty(2 * size, np.int64),
-        np.empty(n + size, np.int64), memory[: size * size].reshape(size, size), np.empty(size, memory.dtype), room[:6],
-        room[6], up, low, np.empty((n_groups, 2)),
+        np.empty(n + size, np.int64), memory[: size * size].reshape(size, size), np.empty(size, memory.dtype),
+        scratch[:6], scratch[6], up, low, np.empty((n_groups, 2)),
     )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def drive(K, ranges, lazy, program, null, beta, F, tol, newton, max_rounds, spac
             read_lazy(lazy, layout[MEMBERS, :m], new_places[:n_added], block)
         taken, _, unbounded, n_moved = solve_working_set(
             layout, m, n_added, block, new_places, program, beta, F, max(LAST_TOL * tol, DRIVER_BLOCK_TOL * violation),
-            STEPS_PER_MEMBER * m, newton, space.room, space.score, change,
+            STEPS_PER_MEMBER * m, newton, space.scratch, space.score, change,
         )  # fmt: skip
         if taken == NEEDS_NEWTON:
             ended = NEEDS_NEWTON

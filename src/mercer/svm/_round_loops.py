@@ -304,7 +304,7 @@ def form_working_set(
 
 @compiled(compact=True)
 def solve_working_set(
-    layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, room, score, change
+    layout, m, n_added, block, new_places, program, beta, F, tol, max_steps, newton, scratch, score, change
 ):  # fmt: skip
     """Solve the working set, after the rows of its new members were read.
 
@@ -314,7 +314,7 @@ def solve_working_set(
     members, positions, moved = layout[MEMBERS, :m], layout[POSITIONS, :m], layout[SAMPLES]
     mirror_rows(positions, new_places[:n_added], block)
     steps, gained, unbounded = solve_members(
-        members, block, program, beta, F, tol, max_steps, newton, room, score, change
+        members, block, program, beta, F, tol, max_steps, newton, scratch, score, change
     )  # fmt: skip
     count = 0
     if steps != NEEDS_NEWTON:

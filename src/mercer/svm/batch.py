@@ -349,12 +349,12 @@ def _on_matrix(K: Matrix, qp: BoxQP, tol: float, beta: Vector, F: Vector) -> int
     variables, F[:] = np.arange(n), 0.0
     beta[:] = 0.0
     program = Program(variables, qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
-    room, score, change = np.empty((6, n)), np.empty(n, np.float32), np.empty(n)
+    scratch, score, change = np.empty((6, n)), np.empty(n, np.float32), np.empty(n)
 
     def run(newton: int) -> tuple[int, float, bool]:
         return solve_members(
-            variables, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton, room,
-            score, change,
+            variables, K, program, beta, F, SHARE_OF_TOL * tol, STEPS_PER_VARIABLE * n + STEPS_AT_LEAST, newton,
+            scratch, score, change,
         )  # fmt: skip
 
     taken, _, unbounded = with_newton(run, K.dtype, np.float32)

@@ -355,7 +355,7 @@ class Decomposition:
         self._block = np.empty((self.size, self.size), self.score_dtype)
         self._layout, self._n_members = np.empty((6, self.size), np.intp), 0
         self._new_places, self._slots = np.empty(2 * self.size, np.intp), np.empty(self.size, np.intp)
-        self._change, self._members_room = np.empty(self.size), np.empty((6, self.size))
+        self._change, self._scratch = np.empty(self.size), np.empty((6, self.size))
         self._score = np.empty(self.size, self.score_dtype)
         self._most_new = max(2, int(NEW_SHARE * self.size))
         self._n_new = self._most_new
@@ -498,7 +498,7 @@ class Decomposition:
         def solve(newton: int) -> tuple[int, float, bool, int]:
             return solve_working_set(
                 self._layout, m, n_added, self._block, self._new_places, active.program, active.beta, active.F,
-                max(0.5 * tol, BLOCK_TOL * scores.violation), limit, newton, self._members_room, self._score,
+                max(0.5 * tol, BLOCK_TOL * scores.violation), limit, newton, self._scratch, self._score,
                 self._change,
             )  # fmt: skip
 

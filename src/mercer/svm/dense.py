@@ -83,7 +83,7 @@ class DenseRun:
             np.append(sample, len(K)) if self._null else sample, self._column(qp.group, 0).astype(np.int8, copy=False),
             self._linear, self._l1, self._ridge, self._lower, self._upper,
         )  # fmt: skip
-        self._room, self._change = np.empty((6, n + self._null)), np.empty(n + self._null)
+        self._scratch, self._change = np.empty((6, n + self._null)), np.empty(n + self._null)
         sizes = np.bincount(qp.group) if qp.n_groups > 1 else np.array([n + self._null])
         self._ends = np.concatenate([[0], np.cumsum(sizes)])
         self.F = matrix_product(self.K, self.qp, self.beta)
@@ -180,7 +180,7 @@ class DenseRun:
         F, score = np.append(self.F, 0.0), np.empty(len(b), kind)
 
         def run(newton: int) -> tuple[int, float, bool]:
-            return solve_members(some, K, self._program, b, F, tol, limit, newton, self._room, score, self._change)
+            return solve_members(some, K, self._program, b, F, tol, limit, newton, self._scratch, score, self._change)
 
         taken, _, unbounded = with_newton(run, K.dtype, kind)
         return taken, unbounded

@@ -186,7 +186,12 @@ class Smo(_Run):
         super().__init__(K, qp, beta, options)
         n = qp.n_vars
         self._program = Program(np.arange(n), qp.group, qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper)
-        self._members, self._room, self._score, self._change = np.arange(n), np.empty((6, n)), np.empty(n), np.empty(n)
+        self._members, self._scratch, self._score, self._change = (
+            np.arange(n),
+            np.empty((6, n)),
+            np.empty(n),
+            np.empty(n),
+        )
 
     def take_pass(self, n_steps: int, clock: Clock) -> tuple[int, float]:
         """Take steps: (their number, their gain)."""
@@ -196,7 +201,7 @@ class Smo(_Run):
         for k in range(n_steps):
             # Newton's step is not tried before several pair steps
             taken, gain, _ = solve_members(
-                self._members, self.K, self._program, self.beta, self.F, tol, 1, 0, self._room, self._score,
+                self._members, self.K, self._program, self.beta, self.F, tol, 1, 0, self._scratch, self._score,
                 self._change,
             )  # fmt: skip
             i, j = int(np.argmax(self._change)), int(np.argmin(self._change))

@@ -260,10 +260,12 @@ def solve_working_set(
         lower, upper, group = np.append(lower, -np.inf), np.append(upper, np.inf), np.append(group, np.int8(0))
     size = m + null
     program = Program(np.arange(size), group, linear, l1, ridge, lower, upper)
-    score, change, room = np.empty(size), np.empty(size), np.empty((6, size))
+    score, change, scratch = np.empty(size), np.empty(size), np.empty((6, size))
 
     def run(newton: int) -> tuple[int, float, bool]:
-        return solve_members(np.arange(size), K, program, b, f, SHARE_OF_TOL * tol, limit, newton, room, score, change)
+        return solve_members(
+            np.arange(size), K, program, b, f, SHARE_OF_TOL * tol, limit, newton, scratch, score, change
+        )
 
     steps, _, unbounded = with_newton(run, K.dtype, score.dtype)
     beta[members] = b[:m]
