@@ -24,7 +24,6 @@ extensions = [
     # our own, in _ext
     "docstrings",
     "mathml",
-    "notebooks",
     "repository_links",
 ]
 exclude_patterns = ["_ext", "_templates", "auto_*/*.ipynb", "auto_*/**/*.ipynb", "**/README.rst"]
