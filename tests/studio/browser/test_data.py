@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from tests.studio.browser.studio_page import PATIENCE
 
+from mercer.studio.table_files import SUFFIXES
+
 ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 TABLE = "width,height,weight,kind\n" + "".join(
     f"{a + 2 * (k % 2)},{b},{c},{'oak' if k % 2 else 'elm'}\n" for k, (a, b, c) in enumerate(ROWS)
@@ -70,6 +72,12 @@ def test_a_dropped_state_is_opened(open_studio):
     studio.drop("mercer-controls", "other.json", '{"points": "many"}')
     studio.page.locator(".message.error").wait_for()
     assert len(studio.settle().state["points"]) == 2
+
+
+def test_the_panel_offers_the_files_that_are_read(open_studio):
+    """The dialog for a table shows files of each kind that is read, and no others."""
+    accepted = open_studio().page.locator("mercer-data input[type=file]").get_attribute("accept")
+    assert accepted.split(",") == list(SUFFIXES)
 
 
 def test_kernel_components_are_the_plane(open_studio):

@@ -25,9 +25,9 @@ export class Data extends Panel {
   build() {
     this.setAttribute("role", "group");
     this.setAttribute("aria-label", "My data");
-    const file = /** @type {HTMLInputElement} */ (h("input", { type: "file", class: "mp-file", accept: ".csv,.tsv,.txt,.parquet,.arrow,.feather,.json,.jsonl",
-      "aria-label": "Open a table: CSV or Parquet", onchange: () => this.open(file.files?.[0], file) }));
-    this.drop = h("div", { class: "mp-drop" }, h("p", { text: "Drop a CSV or Parquet file here, or" }), h("label", { class: "mp-button" }, "open a file …", file),
+    const file = /** @type {HTMLInputElement} */ (h("input", { type: "file", class: "mp-file", accept: ".csv,.tsv,.tab,.txt,.parquet,.pq,.jsonl,.ndjson",
+      "aria-label": "Open a table: CSV, Parquet or JSON lines", onchange: () => this.open(file.files?.[0], file) }));
+    this.drop = h("div", { class: "mp-drop" }, h("p", { text: "Drop a CSV, Parquet or JSON-lines file here, or" }), h("label", { class: "mp-button" }, "open a file …", file),
       h("p", { class: "mp-muted", text: "Only the mercer behind this page reads the file; it is sent nowhere else." }));
     this.name = h("p", { class: "mp-words", role: "status" });
     this.notes = h("ul", { class: "mp-advice" });

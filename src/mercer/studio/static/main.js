@@ -190,6 +190,7 @@ export function mount(root, call, options = {}) {
         if (reset) {
           store.load(patch);
           plane.axes = axes ?? null;
+          plane.tools.choose("move"); // a lesson says "drag a point": the eraser would remove it
           tell("", "info");
         } else store.update(patch, gesture ?? null, transient);
       }),
