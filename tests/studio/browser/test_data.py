@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.studio.browser.studio_page import PATIENCE
+from tests.studio.browser.studio_page import PATIENCE, Studio, serve
 
 from mercer.studio.table_files import SUFFIXES
 
@@ -48,6 +48,23 @@ def test_two_columns_are_the_plane(open_studio):
     assert page.locator("mercer-data .mp-classes li").all_inner_texts() == ["elm", "oak"]
     page.get_by_text("40 rows are on the plane.").wait_for()
     assert "width" in page.evaluate("mercerStudio.plane._axes.x")
+
+
+def test_the_page_begins_with_the_table_of_the_command_line(chromium, tmp_path):
+    """`mercer studio TABLE` opens with two columns on the plane; after a reload the page has the state that it had."""
+    (tmp_path / "trees.csv").write_text(TABLE, encoding="utf-8")
+    with serve(str(tmp_path / "trees.csv")) as address:
+        page = chromium.new_context().new_page()
+        page.goto(address)
+        page.get_by_text("40 rows are on the plane.").wait_for(timeout=1000 * PATIENCE)
+        studio = Studio(page, []).settle()
+        assert len(studio.state["points"]) == 40
+        assert page.get_by_role("tab", selected=True).inner_text() == "My data"
+        assert "width" in page.evaluate("mercerStudio.plane._axes.x")
+        studio.update(points=[[-1, 0, 0], [1, 0, 1]])
+        page.reload()
+        assert len(studio.settle().state["points"]) == 2
+        page.context.close()
 
 
 @pytest.mark.parametrize("where", ["mercer-data", "mercer-plane .surface"])

@@ -19,7 +19,7 @@ export class Data extends Panel {
     /** @type {any} the answer of table_open */ this.table = null;
     /** @type {string | null} */ this.job = null;
     /** @type {any} the answer of the last job */ this.finished = null;
-    this.asked = false;
+    /** @type {Promise<boolean> | null} whether the command line named a table, once asked */ this.asked = null;
   }
 
   build() {
@@ -74,14 +74,26 @@ export class Data extends Panel {
   }
 
   async activeChanged() {
-    if (!this.active || this.asked) return;
-    this.asked = true;
-    try {
-      const { table } = await this.ask("session", {});
+    if (this.active) await this.named();
+  }
+
+  /** Take the table of the command line. @returns {Promise<boolean>} whether there is one */
+  named() {
+    this.asked ??= this.ask("session", {}).then((/** @type {any} */ { table }) => {
       if (table) this.take(table, table.name ?? "the table of the command line");
-    } catch (error) {
+      return Boolean(table);
+    }, (/** @type {Error} */ error) => {
       this.fail(error);
-    }
+      return false;
+    });
+    return /** @type {Promise<boolean>} */ (this.asked);
+  }
+
+  /** Begin with the table of the command line, if there is one: on the plane, as its first two columns of numbers. */
+  async begin() {
+    if (!(await this.named())) return;
+    this.emit("view", { name: "data" });
+    if (!this.show.hasAttribute("disabled")) await this.toPlane();
   }
 
   /** @param {File | undefined} file @param {HTMLInputElement} [input] */
