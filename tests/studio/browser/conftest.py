@@ -1,4 +1,4 @@
-"""The page of mercer studio in headless Chromium: one server and one browser for all tests, a fresh page for each."""
+"""The page of mercer studio in headless Chromium: one server, a browser for each file, a fresh page for each test."""
 
 import shutil
 
@@ -19,9 +19,9 @@ def studio_address():
         yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(studio_address):
-    """A headless browser."""
+    """A headless browser. It is closed after each file: no other event loop can run beside that of playwright."""
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
