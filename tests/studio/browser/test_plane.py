@@ -51,6 +51,13 @@ def test_a_dragged_point_moves_the_machine(open_studio):
     assert studio.state["points"][1][0] == pytest.approx(2, abs=0.02)
 
 
+def test_a_point_dragged_to_the_origin_lies_there(open_studio):
+    """Coordinates are rounded to a hundred-thousandth of the view: at the origin a point is at 0, not at 1e-7."""
+    studio = open_studio(TWO)
+    studio.drag((-1, 0), (0, 0))
+    assert studio.settle().state["points"][0] == [0, 0, 0]
+
+
 def test_points_are_removed_three_ways(open_studio):
     """The Delete key, the secondary button and the eraser each remove a point; undo brings all back."""
     points = [[-2, 0, 0], [-1, 1, 0], [-1, -1, 0], [1, 0, 1], [2, 1, 1]]
