@@ -28,12 +28,13 @@ PIP := $(VENV_BIN)/python -m pip --disable-pip-version-check
 installed = $(VENV)/.installed-$(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo gallery docs test-docs test test-all test-sklearn coverage check lint types layers schemas hooks bench asv asv-compare wheel wheel-check \
+.PHONY: help demo gallery notebooks docs test-docs test test-all test-sklearn coverage check lint types layers schemas hooks bench asv asv-compare wheel wheel-check \
   release-check clean
 
 help:
 	@echo "make demo          fit the digits with mercer and with scikit-learn, print a summary, draw mercer-demo.png"
 	@echo "make gallery       draw the figures of the notes and of the README, and write docs/gallery.md"
+	@echo "make notebooks     write the notebooks of docs/tutorials from the pages beside them"
 	@echo "make docs          build the documentation site into build/docs; a warning is an error"
 	@echo "make test-docs     build the site, then run its tests and those of the studio in JupyterLab"
 	@echo "make test          run the tests, without the slow ones   (PYTEST_ARGS='-n 2 --dist loadfile')"
@@ -56,6 +57,9 @@ demo: $(call installed,report)
 gallery: $(call installed,report)
 	$(VENV_BIN)/python docs/draw_gallery.py
 	$(VENV_BIN)/python docs/draw_pages.py
+
+notebooks:
+	$(PYTHON) docs/write_notebooks.py
 
 docs: $(call installed,docs)
 	$(VENV_BIN)/python -m sphinx -W --keep-going -j 2 -b html docs build/docs
@@ -133,7 +137,7 @@ release-check: wheel-check docs
 
 clean:
 	rm -rf $(VENV) .venv-oldest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis mercer-demo.png
-	rm -rf docs/auto_systems docs/auto_gallery docs/api/generated docs/api/backreferences docs/tutorials/generated docs/sg_execution_times.rst
+	rm -rf docs/auto_systems docs/auto_gallery docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
 	find src tests benchmarks docs examples -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.installed-%: pyproject.toml | $(VENV_BIN)/pip$(EXE)

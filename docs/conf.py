@@ -24,7 +24,6 @@ extensions = [
     # our own, in _ext
     "docstrings",
     "mathml",
-    "notebooks",
     "repository_links",
 ]
 exclude_patterns = ["_ext", "_templates", "auto_*/*.ipynb", "auto_*/**/*.ipynb", "**/README.rst"]
@@ -89,7 +88,7 @@ html_copy_source = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "mercer", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "header_links_before_dropdown": 5,
+    "header_links_before_dropdown": 6,
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "footer_start": ["copyright"],

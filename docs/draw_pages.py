@@ -1,4 +1,6 @@
-"""Draw the pictures of the README and of the site's first pages into docs/_static: ``python docs/draw_pages.py``.
+"""Draw pictures into docs/_static: ``python docs/draw_pages.py``.
+
+They are those of the README, of the first pages of the site and of the tutorials.
 
 The README's table of times is taken from docs/benchmarks.md and written by this script, too.
 """
@@ -10,7 +12,7 @@ import matplotlib
 import numpy as np
 from sklearn.datasets import make_blobs, make_moons
 
-from mercer import SVC, SVR, DecisionDisplay, TubeDisplay
+from mercer import SVC, SVR, DecisionDisplay, GramDisplay, Mismatch, TubeDisplay, datasets
 
 DOCS = Path(__file__).parent
 # the sets of the README's table: rows of the table "Fit" in docs/benchmarks.md
@@ -24,6 +26,12 @@ def moons():
     """Two half circles, the boundary and the margins."""
     X, y = make_moons(200, noise=0.15, random_state=0)
     return DecisionDisplay.from_estimator(SVC(C=10, gamma=1.0).fit(X, y), X, y).figure_
+
+
+def promoters():
+    """The kernel matrix of strings with and without a promoter."""
+    X, y = datasets.make_promoters(120)
+    return GramDisplay.from_kernel(Mismatch(5, 1, normalize=True), X, y).figure_
 
 
 def first_screen():
@@ -71,7 +79,7 @@ def with_table(readme: str, benchmarks: str) -> str:
 def main() -> None:
     """Draw the pictures and write the table of the README."""
     matplotlib.use("Agg")
-    for draw in (moons, first_screen):
+    for draw in (moons, promoters, first_screen):
         draw().savefig(DOCS / "_static" / f"{draw.__name__}.png", dpi=100)
     readme = DOCS.parent / "README.md"
     benchmarks = (DOCS / "benchmarks.md").read_text(encoding="utf-8")

@@ -6,7 +6,8 @@ import pytest
 from tests.pages import first_difference, run, steps
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("tutorial_*.md"))]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+PAGES = [ROOT / "README.md", *(page for page in TUTORIALS if page.stem != "index")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

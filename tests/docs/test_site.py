@@ -1,7 +1,6 @@
 """The extensions of the documentation site to Sphinx, and the tables that are written by a script."""
 
 import importlib.util
-import json
 import re
 import sys
 from pathlib import Path
@@ -93,20 +92,6 @@ def test_formulas_need_no_script():
     assert drawn.startswith("<math") and "α" in drawn
     # the digits of a short fraction are its two parts
     assert re.search(r"<mfrac[^>]*>\s*<mn>1</mn>\s*<mn>2</mn>\s*</mfrac>", drawn)
-
-
-def test_notebooks_show_what_their_cells_print_and_draw(tmp_path):
-    """Prints, the value of the last line, and figures follow the cell; later cells know earlier ones."""
-    notebooks = module(ROOT / "docs" / "_ext" / "notebooks.py")
-    cells = [
-        {"cell_type": "markdown", "source": ["# Title"]},
-        {"cell_type": "code", "source": ["x = 2\n", "print('two')\n", "x + 1"]},
-        {"cell_type": "code", "source": ["import matplotlib.pyplot as plt\n", "plt.plot([x, 3]);"]},
-    ]
-    page = notebooks.markdown(json.dumps({"cells": cells}), "tutorials/first", tmp_path / "generated")
-    assert "# Title" in page and "```text\ntwo\n3\n```" in page
-    assert re.search(r"!\[.*\]\(generated/first_2_1\.png\)", page)
-    assert (tmp_path / "generated" / "first_2_1.png").exists()
 
 
 def test_the_site_is_offline():

@@ -11,13 +11,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 FOLDERS = ("guide", "howto", "coming_from")
 PAGES = [DOCS / "getting_started.md", DOCS / "faq.md"]
 PAGES += sorted(file for part in FOLDERS for file in (DOCS / part).glob("*.md"))
-LINKED = [*PAGES, DOCS / "index.md", DOCS / "learn.md", DOCS / "project.md"]
+LINKED = [
+    *PAGES,
+    *(DOCS / name for name in ("index.md", "learn.md", "project.md", "studio.md", "exercises.md", "practice.md")),
+]
+LINKED += [DOCS.parent / "README.md", *sorted((DOCS / "tutorials").glob("*.md"))]
 RUN = [page for page in PAGES if steps(page)]
 # pages whose code takes more than five seconds
 SLOW = ("faq", "calibrate")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(?:#([^)]*))?\)")
-# the pages of the gallery and of the reference are generated; studio.md belongs to another part of the project
-GENERATED = ("auto_gallery", "auto_systems", "studio.md")
+# the pages of the gallery and of the reference are generated
+GENERATED = ("auto_gallery", "auto_systems")
 
 
 def of(page):

@@ -28,6 +28,12 @@ def cases():
         yield pytest.param(script, id=script.stem, marks=pytest.mark.slow if script.stem in SLOW else ())
 
 
+def test_the_changelog_counts_the_examples():
+    """CHANGELOG.md states the number of scripts in the gallery."""
+    text = (FOLDER.parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"a gallery of {len(SCRIPTS)} examples" in " ".join(text.split())
+
+
 def test_the_gallery_has_enough_examples():
     """There are 25 scripts or more, in folders with a header each, and no name is used twice."""
     names = [script.stem for script in SCRIPTS]

@@ -22,6 +22,14 @@ CELL = re.compile(r"(?<!\\)\|")  # a bar that is not \|
 CODE = re.compile(r"`([^`]+)`")
 
 
+def test_pages_count_the_systems():
+    """The changelog, the README and the site's pages speak of forty systems; there are as many scripts."""
+    assert len(PAGES) == 40
+    stated = {"CHANGELOG.md": "the 40 systems", "README.md": "forty pages", "docs/learn.md": "forty pages"}
+    for page, words in {**stated, "docs/index.md": "Forty pages"}.items():
+        assert words in " ".join((ROOT / page).read_text(encoding="utf-8").split()), page
+
+
 def rows():
     """The rows of the systems in docs/notes.md: number, place in the notes, public names, tests."""
     text = (ROOT / "docs" / "notes.md").read_text(encoding="utf-8")

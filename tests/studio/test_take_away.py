@@ -17,7 +17,7 @@ from mercer.kernels.parse import KERNELS
 from mercer.studio.answers import answer
 from mercer.studio.panels.formula import formula_of, mathml_of
 from mercer.studio.presets import all_presets
-from mercer.studio.state import StateError
+from mercer.studio.state import StateError, parse_state
 
 PRESETS = {preset["name"]: preset["state"] for preset in all_presets()}
 ONE_OF_EACH = {
@@ -102,6 +102,20 @@ def test_exported_pages_hold_exact_machines(name):
         assert all(stop["primal"] - stop["dual"] <= 1e-3 * abs(stop["primal"]) for stop in data["stops"])
 
 
+def test_the_page_of_several_classes_has_the_labels_of_the_model():
+    """The labels, unrolled from runs, are SVC's predictions at 999 of 1,000 places of a grid of 253 × 253."""
+    state = PRESETS["three_classes"]
+    data = page_data(answer("export_page", {"state": state})["html"])
+    grid = data["stops"][data["start"]]["grid"]
+    runs = np.frombuffer(base64.b64decode(grid["runs"]), dtype=np.uint8).reshape(-1, 2)
+    labels = np.repeat(runs[:, 0], runs[:, 1]).reshape(grid["rows"], grid["columns"])
+    own = parse_state(state)
+    model = mercer.SVC(kernel=own.kernel, C=own.C, tol=1e-6).fit(own.X, own.y)
+    x, y = np.meshgrid(np.linspace(*own.view[:2], 253), np.linspace(*own.view[2:], 253))
+    predicted = model.predict(np.column_stack([x.ravel(), y.ravel()])).reshape(253, 253)
+    assert np.mean(labels != predicted) < 1e-3
+
+
 def test_a_page_cannot_be_broken_by_its_texts():
     """A kernel text cannot end the script element of the page."""
     state = {**PRESETS["two_points"], "C": 1.0, "lesson": "</script><script>alert(1)</script>"}
@@ -116,7 +130,7 @@ def test_a_page_without_a_machine_says_so():
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-@pytest.mark.parametrize("name", ["classify", "regress"])
+@pytest.mark.parametrize("name", ["classify", "classes", "regress"])
 def test_the_page_moves_in_a_browser(name, tmp_path):
     """Arrow keys move along the machines, the picture changes, and the console stays empty, in dark mode, too."""
     playwright = pytest.importorskip("playwright.sync_api")

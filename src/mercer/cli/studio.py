@@ -124,7 +124,7 @@ def port_number(text: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of this command."""
-    parser.add_argument("table", metavar="TABLE", nargs="?", type=Path, help="a CSV or Parquet file to open")
+    parser.add_argument("table", metavar="TABLE", nargs="?", type=Path, help="a table: CSV, Parquet or JSON lines")
     parser.add_argument(
         "--port", metavar="N", type=port_number, help=f"port of the page (default: {PREFERRED}, or a free one)"
     )

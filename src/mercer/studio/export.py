@@ -17,6 +17,8 @@ import numpy as np
 
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.io.model_file.save_load import save
+from mercer.kernels.features import Matrix
+from mercer.studio.panels.class_regions import finer_labels
 from mercer.studio.panels.classify import fit_plane
 from mercer.studio.panels.fitted_machine import fitted, short, too_few
 from mercer.studio.panels.formula import formula_of, mathml_of
@@ -30,6 +32,8 @@ MOST_STOPS = 121
 # the most machines of a page if each is a new fit
 MOST_FITS = 31
 GRID = (64, 64)
+# labels of several classes are drawn on a grid this much finer
+FINER = 4
 CURVE = (160, 2)
 # seconds for all machines of a page
 TIME_LIMIT = 40.0
@@ -180,22 +184,33 @@ def _stop(text: str, value: float | None, found: dict[str, Any]) -> dict[str, An
 
 
 def _packed(grid: dict[str, Any]) -> dict[str, Any]:
-    """Decision values as 16-bit numbers with a common scale; curves as they are."""
+    """Decision values as 16-bit numbers with a common scale; labels of several classes as runs; curves as they are."""
     if "values" not in grid:
         return {key: one for key, one in grid.items() if key not in ("columns", "view")}
+    if "labels" in grid:
+        labels = finer_labels(grid, FINER)
+        return {"columns": labels.shape[1], "rows": labels.shape[0], "runs": _encoded(_runs(labels))}
     values = np.array(grid["values"], dtype=np.float64)
     # far from the boundary only the sign counts
     limit = min(float(np.abs(values).max()), 8.0) or 1.0
     scaled = np.round(np.clip(values / limit, -1, 1) * 32000).astype("<i2")
-    packed = {
+    return {
         "columns": grid["columns"],
         "rows": grid["rows"],
         "scale": limit / 32000,
         "values": _encoded(scaled.tobytes()),
     }
-    if "labels" in grid:
-        packed["labels"] = _encoded(np.array(grid["labels"], dtype=np.uint8).tobytes())
-    return packed
+
+
+def _runs(labels: Matrix) -> bytes:
+    """Labels row by row as pairs of bytes: a label, and how often it follows itself, at most 255 times."""
+    flat = labels.ravel()
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(flat)) + 1])
+    found = bytearray()
+    for start, length in zip(starts, np.diff(np.append(starts, len(flat))), strict=True):
+        full, rest = divmod(int(length), 255)
+        found += bytes([int(flat[start]), 255]) * full + (bytes([int(flat[start]), rest]) if rest else b"")
+    return bytes(found)
 
 
 def _html(state: State, data: dict[str, Any]) -> str:

@@ -1,16 +1,10 @@
-"""The page of mercer studio in headless Chromium: one server and one browser for all tests, a fresh page for each."""
+"""The page of mercer studio in headless Chromium: one server, a browser for each file, a fresh page for each test."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from tests.studio.browser.studio_page import Studio, fragment
+from tests.studio.browser.studio_page import Studio, fragment, serve
 
-SOURCES = Path(__file__).parents[3] / "src"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -21,27 +15,13 @@ def studio_address():
     pytest.importorskip("uvicorn")
     if CHROMIUM is None:
         pytest.skip("needs chromium")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCES)},
-    )
-    with server:
-        line = server.stdout.readline()
-        assert "http://127.0.0.1:" in line, f"the server printed {line!r}"
-        yield line[line.index("http") :].strip()
-        server.send_signal(signal.SIGINT)
-        try:
-            server.wait(20)
-        except subprocess.TimeoutExpired:
-            server.kill()
+    with serve() as address:
+        yield address
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(studio_address):
-    """A headless browser."""
+    """A headless browser. It is closed after each file: no other event loop can run beside that of playwright."""
     playwright = pytest.importorskip("playwright.sync_api")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])

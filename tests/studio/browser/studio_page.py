@@ -2,7 +2,15 @@
 
 import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[3] / "src"
 
 # seconds that an answer may take on a busy machine; the first fit compiles loops
 PATIENCE = 120
@@ -69,6 +77,27 @@ class Studio:
         )
         for event in ("dragenter", "dragover", "drop"):
             self.page.dispatch_event(where, event, {"dataTransfer": file})
+
+
+@contextmanager
+def serve(*arguments):
+    """Run `mercer studio` with these arguments; the value is its address."""
+    server = subprocess.Popen(
+        [sys.executable, "-m", "mercer", "studio", "--no-browser", "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )
+    with server:
+        line = server.stdout.readline()
+        assert "http://127.0.0.1:" in line, f"the server printed {line!r}"
+        yield line[line.index("http") :].strip()
+        server.send_signal(signal.SIGINT)
+        try:
+            server.wait(20)
+        except subprocess.TimeoutExpired:
+            server.kill()
 
 
 def fragment(state):

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.studio.browser.studio_page import PATIENCE
+from tests.studio.browser.studio_page import PATIENCE, Studio, serve
+
+from mercer.studio.table_files import SUFFIXES
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 TABLE = "width,height,weight,kind\n" + "".join(
@@ -48,6 +50,23 @@ def test_two_columns_are_the_plane(open_studio):
     assert "width" in page.evaluate("mercerStudio.plane._axes.x")
 
 
+def test_the_page_begins_with_the_table_of_the_command_line(chromium, tmp_path):
+    """`mercer studio TABLE` opens with two columns on the plane; after a reload the page has the state that it had."""
+    (tmp_path / "trees.csv").write_text(TABLE, encoding="utf-8")
+    with serve(str(tmp_path / "trees.csv")) as address:
+        page = chromium.new_context().new_page()
+        page.goto(address)
+        page.get_by_text("40 rows are on the plane.").wait_for(timeout=1000 * PATIENCE)
+        studio = Studio(page, []).settle()
+        assert len(studio.state["points"]) == 40
+        assert page.get_by_role("tab", selected=True).inner_text() == "My data"
+        assert "width" in page.evaluate("mercerStudio.plane._axes.x")
+        studio.update(points=[[-1, 0, 0], [1, 0, 1]])
+        page.reload()
+        assert len(studio.settle().state["points"]) == 2
+        page.context.close()
+
+
 @pytest.mark.parametrize("where", ["mercer-data", "mercer-plane .surface"])
 def test_a_dropped_file_is_opened(open_studio, where):
     """A CSV file dropped on the panel or on the plane opens in the panel; the browser stays on the page."""
@@ -70,6 +89,12 @@ def test_a_dropped_state_is_opened(open_studio):
     studio.drop("mercer-controls", "other.json", '{"points": "many"}')
     studio.page.locator(".message.error").wait_for()
     assert len(studio.settle().state["points"]) == 2
+
+
+def test_the_panel_offers_the_files_that_are_read(open_studio):
+    """The dialog for a table shows files of each kind that is read, and no others."""
+    accepted = open_studio().page.locator("mercer-data input[type=file]").get_attribute("accept")
+    assert accepted.split(",") == list(SUFFIXES)
 
 
 def test_kernel_components_are_the_plane(open_studio):

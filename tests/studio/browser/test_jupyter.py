@@ -8,8 +8,8 @@ import sys
 import time
 
 import pytest
-from tests.studio.browser.conftest import CHROMIUM, SOURCES
-from tests.studio.browser.studio_page import PATIENCE
+from tests.studio.browser.conftest import CHROMIUM
+from tests.studio.browser.studio_page import PATIENCE, SOURCES
 
 START = "{'points': [[-1, 0, 0], [1, 0, 1]], 'kernel': 'linear()', 'C': 'inf', 'view': [-3, 3, -3, 3]}"
 SHOW, PRINT, CHANGE = 0, 1, 2

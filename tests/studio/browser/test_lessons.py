@@ -93,6 +93,18 @@ def test_a_lesson_can_be_set_up_again(open_studio):
     assert studio.state["points"] == points
 
 
+def test_a_lesson_begins_with_the_tool_that_moves_points(open_studio):
+    """With the eraser chosen, a lesson that is set up chooses "Point" again: a point that is dragged is not removed."""
+    studio = lessons(open_studio)
+    studio.page.get_by_role("button", name="Erase").click()
+    studio.page.locator("mercer-lessons").get_by_role("button", name="first lesson").click()
+    studio.settle()
+    assert studio.page.locator("button.tool[aria-pressed=true]").inner_text() == "Point"
+    x, y, _ = studio.state["points"][0]
+    studio.drag((x, y), (x - 0.5, y))
+    assert len(studio.settle().state["points"]) == 2
+
+
 def test_dropped_cards(open_studio):
     """A file of cards dropped on the panel is opened."""
     studio = lessons(open_studio)

@@ -5,6 +5,9 @@ import xml.etree.ElementTree
 
 import numpy as np
 import pytest
+from tests.studio.test_class_regions import SIZE, circle_of_ties
+
+from mercer.studio.panels.class_regions import regions_json
 
 MODES = ["classify", "regress", "one_class", "quantiles", "process"]
 # moves the held point on a circle for two seconds, with one event per picture as a mouse sends them; fits a second
@@ -46,6 +49,13 @@ def test_a_dragged_point_moves_the_machine(open_studio):
     assert studio.settle().state["points"] == TWO["points"]
     studio.page.keyboard.press("Control+Shift+z")
     assert studio.state["points"][1][0] == pytest.approx(2, abs=0.02)
+
+
+def test_a_point_dragged_to_the_origin_lies_there(open_studio):
+    """Coordinates are rounded to a hundred-thousandth of the view: at the origin a point is at 0, not at 1e-7."""
+    studio = open_studio(TWO)
+    studio.drag((-1, 0), (0, 0))
+    assert studio.settle().state["points"][0] == [0, 0, 0]
 
 
 def test_points_are_removed_three_ways(open_studio):
@@ -190,6 +200,21 @@ def test_level_lines_follow_the_function(open_studio):
     )
     assert len(found) == 1 and found[0][0] == found[0][-1] and len(found[0]) > 100
     np.testing.assert_allclose(np.linalg.norm(found[0], axis=1), 1, atol=1e-3)
+
+
+def test_borders_of_ties_are_smooth(open_studio):
+    """The border of a disc in which three classes have one vote each is one closed line on its circle within 5e-3."""
+    found = open_studio(TWO).page.evaluate(
+        """async grid => { const { classFields } = await import("/static/regions.js");
+        const { contour } = await import("/static/contours.js");
+        return [...classFields(grid, 2)].map(([label, field]) => [label, contour(field, 0).map(
+          line => line.map(([c, r]) => [-2 + 4 * c / (field.columns - 1), -2 + 4 * r / (field.rows - 1)]))]); }""",
+        {"columns": SIZE, "rows": SIZE, **regions_json(circle_of_ties(), np.arange(3), (SIZE, SIZE))},
+    )
+    assert sorted(label for label, _ in found) == [0, 2]
+    for _, lines in found:
+        assert len(lines) == 1 and lines[0][0] == lines[0][-1] and len(lines[0]) > 100
+        np.testing.assert_allclose(np.linalg.norm(lines[0], axis=1), 1, atol=5e-3)
 
 
 def test_the_plane_as_a_picture(open_studio):

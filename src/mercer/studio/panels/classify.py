@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from copy import copy
 from typing import Any
 
 import numpy as np
 
-from mercer.estimators.prediction import votes
 from mercer.exceptions import InvalidInputError, NotSeparableError
 from mercer.kernels import Linear
-from mercer.kernels.features import Matrix, Vector
+from mercer.kernels.features import Vector
+from mercer.studio.panels.class_regions import pair_values, regions_json
 from mercer.studio.panels.fitted_machine import (
     Stopwatch,
     certificate_json,
@@ -27,7 +26,6 @@ from mercer.studio.panels.fitted_machine import (
     unfinished,
 )
 from mercer.studio.state import State, StateError
-from mercer.svm.batch import class_pairs
 from mercer.theory.bounds import error_bounds
 from mercer.theory.kkt import KKTReport, kkt_report
 
@@ -50,7 +48,7 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
     with quietly():
         try:
             report = kkt_report(model, state.X, None if state.mode == "one_class" else state.y)
-            values = decision_values(model, lattice(state, grid))
+            drawn = grid_of_machine(state, model, grid)
         except (InvalidInputError, ArithmeticError, ValueError) as error:
             raise StateError(refusal(error), "kernel") from None
         points = points_json(state, model, report)
@@ -59,9 +57,6 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
             if state.mode == "one_class"
             else class_numbers(state, model, report, points["state"])
         )
-    drawn = grid_json(state, grid, values[0])
-    if values[1] is not None:
-        drawn["labels"] = model.classes_[values[1]].reshape(grid[1], grid[0]).tolist()
     hard = state.mode == "classify" and math.isinf(state.C)
     finished = reached(model)
     return {
@@ -78,30 +73,14 @@ def shown(state: State, model: Any, grid: tuple[int, int], watch: Stopwatch) -> 
     }
 
 
-def decision_values(model: Any, Z: Matrix) -> tuple[Vector, Vector | None]:
-    """The values that are drawn at points Z, and for several classes the index of the winner."""
-    if len(getattr(model, "classes_", ())) <= 2:
-        return model.decision_function(Z), None
-    pairwise = pair_values(model, Z)
-    winner = votes(pairwise, len(model.classes_)).argmax(axis=1)
-    return class_margins(pairwise, len(model.classes_))[np.arange(len(Z)), winner], winner
-
-
-def pair_values(model: Any, Z: Matrix) -> Matrix:
-    """The decision value of each pair of classes; positive for the first."""
-    by_pairs = copy(model)  # other threads may use the model at the same time
-    by_pairs.decision_function_shape = "ovo"
-    values: Matrix = by_pairs.decision_function(Z)
-    return values
-
-
-def class_margins(pairwise: Matrix, n_classes: int) -> Matrix:
-    """For each point and class, the smallest value by which the class beats another one."""
-    smallest = np.full((len(pairwise), n_classes), np.inf)
-    for k, (i, j) in enumerate(class_pairs(n_classes)):
-        smallest[:, i] = np.minimum(smallest[:, i], pairwise[:, k])
-        smallest[:, j] = np.minimum(smallest[:, j], -pairwise[:, k])
-    return smallest
+def grid_of_machine(state: State, model: Any, grid: tuple[int, int]) -> dict[str, Any]:
+    """Decision values on a grid; for several classes the winner at each point and its lead."""
+    Z, k = lattice(state, grid), len(getattr(model, "classes_", ()))
+    if k <= 2:
+        return grid_json(state, grid, model.decision_function(Z))
+    columns, rows = grid
+    drawn = regions_json(pair_values(model, Z), model.classes_, grid)
+    return {"columns": columns, "rows": rows, "view": list(state.view), **drawn}
 
 
 def points_json(state: State, model: Any, report: KKTReport) -> dict[str, Any]:

@@ -65,9 +65,18 @@
   }
 
   function field(grid) {
+    const { columns, rows } = grid;
+    if (grid.runs) return { columns, rows, labels: unrolled(bytes(grid.runs), columns * rows) };
     const values = new Int16Array(bytes(grid.values).buffer);
-    const labels = grid.labels ? bytes(grid.labels) : null;
-    return { columns: grid.columns, rows: grid.rows, labels, at: (c, r) => values[r * grid.columns + c] * grid.scale };
+    return { columns, rows, labels: null, at: (c, r) => values[r * columns + c] * grid.scale };
+  }
+
+  /** Labels from pairs of a label and how often it follows itself. */
+  function unrolled(runs, size) {
+    const labels = new Uint8Array(size);
+    let end = 0;
+    for (let k = 0; k < runs.length; k += 2) labels.fill(runs[k], end, (end += runs[k + 1]));
+    return labels;
   }
 
   function paintRegions(context, size, found) {
@@ -75,7 +84,7 @@
     const picture = new ImageData(found.columns, found.rows);
     for (let r = 0; r < found.rows; r++) {
       for (let c = 0; c < found.columns; c++) {
-        const value = found.at(c, r);
+        const value = found.labels ? 0 : found.at(c, r);
         let colour;
         if (found.labels) colour = rgb(COLOURS[found.labels[r * found.columns + c]]);
         else if (data.mode === "one_class") colour = value >= 0 ? rgb(COLOURS[0]) : ground;
@@ -88,7 +97,7 @@
     }
     const small = new OffscreenCanvas(found.columns, found.rows);
     small.getContext("2d").putImageData(picture, 0, 0);
-    context.imageSmoothingEnabled = !found.labels;
+    context.imageSmoothingEnabled = true;
     // the outer values stand on the edge of the view
     const cell = size / (found.columns - 1);
     context.drawImage(small, -cell / 2, -cell / 2, size + cell, size + cell);

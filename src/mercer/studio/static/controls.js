@@ -349,7 +349,7 @@ class MercerControls extends HTMLElement {
     }
     const same = own.find(({ state }) => state.points?.length === points.length && state.points.every((/** @type {number[]} */ p, /** @type {number} */ k) => p[0] === points[k][0] && p[1] === points[k][1] && p[2] === points[k][2]));
     this.preset.value = same?.name ?? "";
-    this.presetAbout.textContent = same?.about ?? `${points.length} ${points.length === 1 ? "point" : "points"}, not one of these sets`;
+    this.presetAbout.textContent = same?.about ?? `${points.length} ${points.length === 1 ? "point" : "points"}, your own`;
   }
 
   updateKernel() {

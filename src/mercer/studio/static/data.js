@@ -19,15 +19,15 @@ export class Data extends Panel {
     /** @type {any} the answer of table_open */ this.table = null;
     /** @type {string | null} */ this.job = null;
     /** @type {any} the answer of the last job */ this.finished = null;
-    this.asked = false;
+    /** @type {Promise<boolean> | null} whether the command line named a table, once asked */ this.asked = null;
   }
 
   build() {
     this.setAttribute("role", "group");
     this.setAttribute("aria-label", "My data");
-    const file = /** @type {HTMLInputElement} */ (h("input", { type: "file", class: "mp-file", accept: ".csv,.tsv,.txt,.parquet,.arrow,.feather,.json,.jsonl",
-      "aria-label": "Open a table: CSV or Parquet", onchange: () => this.open(file.files?.[0], file) }));
-    this.drop = h("div", { class: "mp-drop" }, h("p", { text: "Drop a CSV or Parquet file here, or" }), h("label", { class: "mp-button" }, "open a file …", file),
+    const file = /** @type {HTMLInputElement} */ (h("input", { type: "file", class: "mp-file", accept: ".csv,.tsv,.tab,.txt,.parquet,.pq,.jsonl,.ndjson",
+      "aria-label": "Open a table: CSV, Parquet or JSON lines", onchange: () => this.open(file.files?.[0], file) }));
+    this.drop = h("div", { class: "mp-drop" }, h("p", { text: "Drop a CSV, Parquet or JSON-lines file here, or" }), h("label", { class: "mp-button" }, "open a file …", file),
       h("p", { class: "mp-muted", text: "Only the mercer behind this page reads the file; it is sent nowhere else." }));
     this.name = h("p", { class: "mp-words", role: "status" });
     this.notes = h("ul", { class: "mp-advice" });
@@ -74,14 +74,26 @@ export class Data extends Panel {
   }
 
   async activeChanged() {
-    if (!this.active || this.asked) return;
-    this.asked = true;
-    try {
-      const { table } = await this.ask("session", {});
+    if (this.active) await this.named();
+  }
+
+  /** Take the table of the command line. @returns {Promise<boolean>} whether there is one */
+  named() {
+    this.asked ??= this.ask("session", {}).then((/** @type {any} */ { table }) => {
       if (table) this.take(table, table.name ?? "the table of the command line");
-    } catch (error) {
+      return Boolean(table);
+    }, (/** @type {Error} */ error) => {
       this.fail(error);
-    }
+      return false;
+    });
+    return /** @type {Promise<boolean>} */ (this.asked);
+  }
+
+  /** Begin with the table of the command line, if there is one: on the plane, as its first two columns of numbers. */
+  async begin() {
+    if (!(await this.named())) return;
+    this.emit("view", { name: "data" });
+    if (!this.show.hasAttribute("disabled")) await this.toPlane();
   }
 
   /** @param {File | undefined} file @param {HTMLInputElement} [input] */

@@ -190,6 +190,7 @@ export function mount(root, call, options = {}) {
         if (reset) {
           store.load(patch);
           plane.axes = axes ?? null;
+          plane.tools.choose("move"); // a lesson says "drag a point": the eraser would remove it
           tell("", "info");
         } else store.update(patch, gesture ?? null, transient);
       }),
@@ -297,11 +298,13 @@ export function mount(root, call, options = {}) {
   const takeaway = panels.find((panel) => panel.id === "takeaway");
   if (takeaway) takeaway.element.plane = plane;
   setTheme(header.dark());
-  store.set(start() ?? store.state);
+  const given = start();
+  store.set(given ?? store.state);
   fitting.changed(store.state, null);
   tabs.show(store.state.lesson ? "lessons" : "kernel");
   loadLists();
   tellCompilation();
+  if (options.address && !given && !location.hash) /** @type {any} */ (panels.find((panel) => panel.id === "data"))?.element.begin();
 
   /** Presets and lessons are the same for every state: asked for once. */
   async function loadLists() {

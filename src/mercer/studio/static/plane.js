@@ -223,8 +223,14 @@ class MercerPlane extends HTMLElement {
       send(this, "notice", { text: `The plane holds at most ${MOST_POINTS.toLocaleString("en")} points.`, kind: "error" });
       return false;
     }
-    this.change([...this._state.points, ...places.map(([x, y]) => [round(x), round(y), this.labelToAdd])], gesture);
+    this.change([...this._state.points, ...places.map(([x, y]) => [this.round(x), this.round(y), this.labelToAdd])], gesture);
     return true;
+  }
+
+  /** A place to a hundred-thousandth of the view, in six digits: the address keeps as many. @param {number} value */
+  round(value) {
+    const step = 10 ** (Math.floor(Math.log10(this.view[1] - this.view[0])) - 5);
+    return Number((Math.round(value / step) * step).toPrecision(6));
   }
 
   /** @param {number} index @param {number} x @param {number} y @param {string} gesture */
@@ -233,7 +239,7 @@ class MercerPlane extends HTMLElement {
     const [x0, x1, y0, y1] = this.view;
     const inside = [Math.max(x0, Math.min(x1, x)), Math.max(y0, Math.min(y1, y))];
     const points = this._state.points.slice();
-    points[index] = [round(inside[0]), round(inside[1]), points[index][2]];
+    points[index] = [this.round(inside[0]), this.round(inside[1]), points[index][2]];
     this.change(points, gesture);
   }
 
@@ -526,11 +532,6 @@ class MercerPlane extends HTMLElement {
     this.points.paint(context, this._state, this.machine?.points, this.pixels, this.look);
     return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser made no picture."))), "image/png"));
   }
-}
-
-/** @param {number} value @returns {number} six significant digits: what the address keeps */
-function round(value) {
-  return Number(value.toPrecision(6));
 }
 
 define("mercer-plane", MercerPlane);

@@ -16,7 +16,7 @@ export function markIcon(label, size = 16) {
   return svg("svg", { viewBox: "-10 -10 20 20", width: size, height: size, class: "mark-icon", "aria-hidden": "true" }, svg("path", { d: markPath(label, 6.5), fill: classColour(label) }));
 }
 
-/** @param {any} plane @returns {{element: HTMLElement, update: () => void, drawLegend: (element: HTMLElement) => void}} */
+/** @param {any} plane @returns {{element: HTMLElement, update: () => void, choose: (id: string) => void, drawLegend: (element: HTMLElement) => void}} */
 export function buildTools(plane) {
   const tools = TOOLS.map((tool) =>
     html("button", { type: "button", class: "tool", title: tool.help, "aria-pressed": "false", data: { tool: tool.id }, on: { click: () => choose(tool.id) } }, icon(tool.id), html("span", { class: "tool-title", text: tool.title })),
@@ -48,7 +48,7 @@ export function buildTools(plane) {
     ),
   );
 
-  /** @param {string} id */
+  /** @param {string} id of a tool */
   function choose(id) {
     plane.tool = id;
     update();
@@ -108,5 +108,5 @@ export function buildTools(plane) {
     element.replaceChildren(...lines[mode].map(([name, text]) => entry(name, text)), ...support, ...slack);
   }
 
-  return { element, update, drawLegend };
+  return { element, update, choose, drawLegend };
 }

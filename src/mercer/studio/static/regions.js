@@ -1,14 +1,14 @@
 /**
  * Colours of the plane: the decision values of a grid painted as a picture.
  *
- * Two classes: the tint grows with |f| up to the margin, so that the street stays pale. Several classes: the tint of the
- * winner. A point between grid points takes the class with the largest interpolated margin, so that borders are smooth.
+ * Two classes: the tint grows with |f| up to the margin, so that the street stays pale. Several classes: the tint of the winner
+ * grows with its lead. A point between grid points takes the class with the largest interpolated lead, so that borders are smooth.
  */
 import { classRGB, hexToRGB } from "./palette.js";
 import { fieldOf, refine } from "./contours.js";
 
 /**
- * @param {{columns: number, rows: number, values: number[][], labels?: number[][]}} grid
+ * @param {{columns: number, rows: number, values: number[][], labels?: number[][], others?: [number, number[], number[]][]}} grid
  * @param {{paper: string, labels: [number, number], mode: string, dark: boolean}} look labels: of negative and positive values
  * @param {number} width of the picture @param {number} height
  * @returns {ImageData}
@@ -67,27 +67,32 @@ function paintValues(pixels, grid, look, width, height) {
 }
 
 /**
- * Labels and votes of a grid in flat arrays, and the vote between its points. Results are written to fields, not returned: a picture
- * needs a quarter of a million votes.
+ * Leads of the classes on a grid in flat arrays, and the winner between its points. A lead is positive where its class wins, zero
+ * on the border of its region, and continuous, so that borders between grid points are smooth. Results are written to fields, not
+ * returned: a picture needs a quarter of a million of them.
  */
-class Election {
-  /** @param {{columns: number, values: number[][], labels: number[][]}} grid */
+class Winners {
+  /** @param {{columns: number, values: number[][], labels: number[][], others: [number, number[], number[]][]}} grid */
   constructor(grid) {
     this.columns = grid.columns;
     this.labels = Uint8Array.from(grid.labels.flat());
-    this.weights = Float32Array.from(grid.values.flat(), (value) => Math.max(value, 1e-6));
-    /** the class with the most votes */ this.winner = 0;
-    /** its votes */ this.first = 0;
-    /** the most votes of another class */ this.second = 0;
-    /** votes by class; kept only where the corners differ */ this.votes = new Float64Array(10);
+    const own = Float32Array.from(grid.values.flat());
+    /** the leads of each class where it wins or a neighbour of the point does @type {Float32Array[]} */
+    this.leads = [];
+    for (const label of new Set(this.labels)) this.leads[label] = own.map((value, at) => (this.labels[at] === label ? value : -value));
+    for (const [label, places, values] of grid.others) places.forEach((at, k) => (this.leads[label][at] = values[k]));
+    /** the class with the largest lead */ this.winner = 0;
+    /** its lead */ this.first = 0;
+    /** the largest lead of another class at the corners of the cell */ this.second = 0;
+    /** leads by class of the corners; only where they differ */ this.found = new Float64Array(10);
   }
 
   /**
-   * Let the corners of a cell vote. @param {number} at the corner with the lowest column and row
-   * @param {number} u share of the next column @param {number} v share of the next row @returns {boolean} whether all agree
+   * Find the winner in a cell. @param {number} at the corner with the lowest column and row
+   * @param {number} u share of the next column @param {number} v share of the next row @returns {boolean} whether all corners agree
    */
-  hold(at, u, v) {
-    const { labels, weights, columns, votes } = this;
+  find(at, u, v) {
+    const { labels, leads, columns, found } = this;
     const b = at + 1;
     const c = at + columns;
     const d = c + 1;
@@ -95,24 +100,31 @@ class Election {
     const lb = labels[b];
     const lc = labels[c];
     const ld = labels[d];
-    const wa = (1 - u) * (1 - v) * weights[at];
-    const wb = u * (1 - v) * weights[b];
-    const wc = (1 - u) * v * weights[c];
-    const wd = u * v * weights[d];
+    const wa = (1 - u) * (1 - v);
+    const wb = u * (1 - v);
+    const wc = (1 - u) * v;
+    const wd = u * v;
     this.winner = la;
-    this.second = 0;
+    let lead = leads[la];
+    this.first = wa * lead[at] + wb * lead[b] + wc * lead[c] + wd * lead[d];
     if (la === lb && la === lc && la === ld) {
-      this.first = wa + wb + wc + wd;
+      this.second = -this.first;
       return true;
     }
-    votes.fill(0);
-    votes[la] += wa;
-    votes[lb] += wb;
-    votes[lc] += wc;
-    votes[ld] += wd;
-    for (let label = 0; label < 10; label++) if (votes[label] > votes[this.winner]) this.winner = label;
-    for (let label = 0; label < 10; label++) if (label !== this.winner && votes[label] > this.second) this.second = votes[label];
-    this.first = votes[this.winner];
+    found.fill(-Infinity);
+    found[la] = this.first;
+    this.second = -Infinity;
+    for (const label of [lb, lc, ld]) {
+      if (found[label] > -Infinity) continue;
+      lead = leads[label];
+      const value = wa * lead[at] + wb * lead[b] + wc * lead[c] + wd * lead[d];
+      found[label] = value;
+      if (value > this.first) {
+        this.second = this.first;
+        this.first = value;
+        this.winner = label;
+      } else if (value > this.second) this.second = value;
+    }
     return false;
   }
 }
@@ -120,7 +132,7 @@ class Election {
 /** @param {Uint32Array} pixels @param {any} grid @param {any} look @param {number} width @param {number} height */
 function paintClasses(pixels, grid, look, width, height) {
   const { columns, rows } = grid;
-  const election = new Election(grid);
+  const winners = new Winners(grid);
   const strength = look.dark ? 0.42 : 0.3;
   const ramps = Array.from({ length: 10 }, (_, label) => ramp(look.paper, classRGB(label), 0.08, strength));
   const across = columnPlaces(width, columns);
@@ -128,8 +140,8 @@ function paintClasses(pixels, grid, look, width, height) {
     const place = ((height - 0.5 - y) / height) * (rows - 1);
     const row = Math.min(Math.floor(place), rows - 2);
     for (let x = 0; x < width; x++) {
-      election.hold(row * columns + across.index[x], across.share[x], place - row);
-      pixels[y * width + x] = ramps[election.winner][Math.min(63, (election.first - election.second) * 63) | 0];
+      winners.find(row * columns + across.index[x], across.share[x], place - row);
+      pixels[y * width + x] = ramps[winners.winner][Math.max(0, Math.min(63, winners.first * 63)) | 0];
     }
   }
 }
@@ -147,25 +159,26 @@ function columnPlaces(width, columns) {
 }
 
 /**
- * For each class that wins somewhere, its votes minus the most votes of another class, on a finer grid. They are zero on its
+ * For each class that wins somewhere, its lead minus the largest lead of another class, on a finer grid. They are zero on its
  * borders, which are then the same as in `paintRegions`.
  *
- * @param {{columns: number, rows: number, values: number[][], labels: number[][]}} grid @param {number} factor
- * @returns {Map<number, import("./contours.js").Field>}
+ * @param {{columns: number, rows: number, values: number[][], labels: number[][], others: [number, number[], number[]][]}} grid
+ * @param {number} factor @returns {Map<number, import("./contours.js").Field>}
  */
 export function classFields(grid, factor) {
   const present = [...new Set(grid.labels.flat())];
   const columns = (grid.columns - 1) * factor + 1;
   const rows = (grid.rows - 1) * factor + 1;
   const fields = present.map((label) => ({ label, values: new Float32Array(columns * rows) }));
-  const election = new Election(grid);
+  const winners = new Winners(grid);
   for (let row = 0; row < rows; row++) {
     const r = Math.min(Math.floor(row / factor), grid.rows - 2);
     for (let column = 0; column < columns; column++) {
       const c = Math.min(Math.floor(column / factor), grid.columns - 2);
-      const agreed = election.hold(r * grid.columns + c, column / factor - c, row / factor - r);
-      const { winner, first, second, votes } = election;
-      for (const { label, values } of fields) values[row * columns + column] = label === winner ? first - second : (agreed ? 0 : votes[label]) - first;
+      const agreed = winners.find(r * grid.columns + c, column / factor - c, row / factor - r);
+      const { winner, first, second, found } = winners;
+      for (const { label, values } of fields)
+        values[row * columns + column] = label === winner ? first - second : (agreed || found[label] === -Infinity ? second : found[label]) - first;
     }
   }
   return new Map(fields.map(({ label, values }) => [label, { columns, rows, values }]));

@@ -107,7 +107,8 @@ function linesOf(grid, mode) {
   /** @param {import("./contours.js").Field} field @param {number} level */
   const lines = (field, level) => contour(field, level).map((line) => line.map(([c, r]) => [x0 + (c / (field.columns - 1)) * (x1 - x0), y0 + (r / (field.rows - 1)) * (y1 - y0)]));
   /** @type {Record<string, number[][][]>} */ const result = {};
-  if (grid.labels) for (const [label, field] of classFields(grid, factor)) result[label] = lines(field, 0);
+  // borders of classes have corners where three of them meet
+  if (grid.labels) for (const [label, field] of classFields(grid, 2)) result[label] = lines(field, 0);
   else {
     const field = refine(fieldOf(grid.values), factor);
     for (const level of mode === "classify" ? [0, -1, 1] : [0]) result[level] = lines(field, level);
