@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.svm.ways import WAYS, run
 
+from mercer import SVR, certify
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass, SquaredHinge
 from mercer.problems import infeasibility, violation
@@ -91,3 +92,18 @@ def test_badly_scaled_problems_end_by_themselves():
     """Decomposition of 150 samples converges or stalls within five seconds."""
     _, solution = run_degenerate("hard, scaled", 5.0, way="rows")
     assert solution.status in (Status.CONVERGED, Status.STALLED)
+
+
+@pytest.mark.parametrize("cache_size", [200, 0.01], ids=["matrix", "rows"])
+@pytest.mark.parametrize("shrinking", [True, False], ids=["shrinking", "all samples"])
+def test_the_intercept_without_free_variables(cache_size, shrinking):
+    """Where every coefficient is at a bound, samples without weight bound the optimal intercepts, too."""
+    rng = np.random.default_rng(0)
+    # 100 targets below the tube, 100 above, and 400 inside: w is nearly 0, and |0.9 - b| <= 0.5
+    X, y = rng.normal(size=(600, 2)), np.repeat([-2.0, 0.9, 2.0], [100, 400, 100])
+    model = SVR(C=1e-4, epsilon=0.5, gamma=0.5, cache_size=cache_size, shrinking=shrinking).fit(X, y)
+    assert (np.abs(model.dual_coef_) == model.C).all()
+    F = model.predict(X) - model.intercept_
+    ends = (y - F - 0.5)[100:500].max(), (y - F + 0.5)[100:500].min()
+    np.testing.assert_allclose(model.intercept_, np.mean(ends), atol=1e-6)
+    np.testing.assert_allclose(certify(model, X, y).primal, model.certificate_.primal, rtol=1e-9)

@@ -166,6 +166,14 @@ class Survey(NamedTuple):
                 b[g] = sum(ends) / len(ends) if ends else 0.0
         return b
 
+    @property
+    def threshold_ends(self) -> tuple[Vector, Vector]:
+        """The smallest and the largest optimal threshold of each group: m and M where `thresholds` is their middle."""
+        b, groups = self.thresholds, slice(len(self.missing))
+        m, M = self.m[groups], self.M[groups]
+        apart = (self.n_free[groups] == 0) & np.isfinite(m) & np.isfinite(M) & (m < M)
+        return np.where(apart, m, b), np.where(apart, M, b)
+
 
 def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:
     """The survey of β in one compiled pass over the variables."""

@@ -269,7 +269,11 @@ def _certified(
             rows, F[:] = None, exact_product(data, problem.qp, beta, options)
             restored = problem.loss.restored(beta, problem.y, F, problem.weight)
         beta = at_bounds(problem.qp, restored)
-        seen = survey_at(problem.qp, beta, F, rows)
+        free, seen = seen.n_free, survey_at(problem.qp, beta, F, rows)
+        if rows is not None and np.any((seen.n_free == 0) & (free > 0)):
+            # nothing but the ends of an interval decides b now, and samples outside ``rows`` may bound it
+            rows, F[:] = None, exact_product(data, problem.qp, beta, options)
+            seen = survey_at(problem.qp, beta, F, rows)
     if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
         b, known = seen.thresholds, seen
     else:

@@ -458,7 +458,7 @@ class Run:
         beta, F = statement.of(state.beta[p]), statement.of(state.F[p])
         qp = loss.box_qp(y, weight, intercept or hasattr(loss, "nu"))
         problem = Problem(qp, rows, beta, F)
-        ended = None
+        before, ended = beta.copy(), None
         # a linear kernel is solved over its features in a few milliseconds
         linear = over_features(self.data, len(beta), qp, self.options)
         if not (self.many or is_new or qp.has_open_box or not self.data.psd):
@@ -478,7 +478,8 @@ class Run:
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
-            moved = ended.steps > 0 or self.carried or settled
+            # the sum of a one-class machine changes with the number of samples: that may move β without a step
+            moved = ended.steps > 0 or self.carried or not np.array_equal(beta, before)
             self.is_settled = not moved and self._has_published(p, loss.publish(beta, b))
             primal = loss.primal(seen.squared_norm, y, F, weight, b, qp.sums)
             largest = float(np.abs(beta).max())
