@@ -20,7 +20,7 @@ from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP, Loss, Published
 from mercer.problems.clock import Clock
-from mercer.problems.dual import settled_at_bounds, survey
+from mercer.problems.dual import DUST, settled_at_bounds, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.svm.plan import over_features
@@ -28,7 +28,6 @@ from mercer.svm.verify import exact_product
 from mercer.updates.free_set import MOST_FAILURES, FreeSet
 from mercer.updates.kernel_columns import KernelColumns, kernel_columns
 from mercer.updates.warm_descent import (
-    BOUND_ROUNDING,
     ROUNDS,
     SUM_ROUNDING,
     Columns,
@@ -469,8 +468,8 @@ class Run:
             part = self.data if rows is None else self.data.take(rows)
             beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
-            at_bounds = settled_at_bounds(qp, beta, BOUND_ROUNDING)
-            settled = not np.array_equal(at_bounds, beta)
+            at_bounds = settled_at_bounds(qp, beta, DUST)
+            settled = at_bounds is not beta
             if settled:
                 beta[:] = at_bounds
             seen = survey(qp, beta, F) if settled else ended.seen
