@@ -35,7 +35,7 @@ from mercer.erm.convex_losses import Expectile
 
 
 def measured(call, repeats=2):
-    """The least CPU seconds of a few calls, and the result of the last."""
+    """The least CPU seconds of a few calls, and the result of the last. One call alone would count what it compiles."""
     best = np.inf
     for _ in range(repeats):
         start = time.process_time()
@@ -275,11 +275,11 @@ def rejection(cost=0.1):
             ("KernelLogisticRegression", mercer.KernelLogisticRegression(C=10.0, gamma=gamma, n_jobs=1)),
         ):
             model = mercer.RejectOption(inner, reject_cost=cost)
-            spent, model = measured(lambda X=X, y=y, model=model: model.fit(X, y), 1)
+            spent, model = measured(lambda X=X, y=y, model=model: model.fit(X, y))
             answered = 1.0 - model.rejects(X_test).mean()
             paid = model.mean_cost(X_test, y_test)
             row(name, f"RejectOption({label})", spent, f"cost {paid:.4f}, answered {answered:.1%}")
-        spent, model = measured(lambda X=X, y=y, model=calibrated: model.fit(X, y), 1)
+        spent, model = measured(lambda X=X, y=y, model=calibrated: model.fit(X, y))
         T = model.predict_proba(X_test)
         rejected = T.max(axis=1) < 1.0 - cost
         for label, left in (("a threshold by hand", rejected), ("never rejects", np.zeros(len(T), bool))):

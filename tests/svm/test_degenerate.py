@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from tests.svm.ways import WAYS, run
 
+from mercer import SVR, NuSVR, certify, influence
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.losses import EpsilonInsensitive, Hinge, NuHinge, OneClass, SquaredHinge
 from mercer.problems import infeasibility, violation
@@ -91,3 +92,47 @@ def test_badly_scaled_problems_end_by_themselves():
     """Decomposition of 150 samples converges or stalls within five seconds."""
     _, solution = run_degenerate("hard, scaled", 5.0, way="rows")
     assert solution.status in (Status.CONVERGED, Status.STALLED)
+
+
+@pytest.mark.parametrize("cache_size", [200, 0.01], ids=["matrix", "rows"])
+@pytest.mark.parametrize("shrinking", [True, False], ids=["shrinking", "all samples"])
+def test_the_intercept_without_free_variables(cache_size, shrinking):
+    """Where every coefficient is at a bound, samples without weight bound the optimal intercepts, too."""
+    rng = np.random.default_rng(0)
+    # 100 targets below the tube, 100 above, and 400 inside: w is nearly 0, and |0.9 - b| <= 0.5
+    X, y = rng.normal(size=(600, 2)), np.repeat([-2.0, 0.9, 2.0], [100, 400, 100])
+    model = SVR(C=1e-4, epsilon=0.5, gamma=0.5, cache_size=cache_size, shrinking=shrinking).fit(X, y)
+    assert (np.abs(model.dual_coef_) == model.C).all()
+    F = model.predict(X) - model.intercept_
+    ends = (y - F - 0.5)[100:500].max(), (y - F + 0.5)[100:500].min()
+    np.testing.assert_allclose(model.intercept_, np.mean(ends), atol=1e-6)
+    np.testing.assert_allclose(certify(model, X, y).primal, model.certificate_.primal, rtol=1e-9)
+
+
+def test_rounding_next_to_a_bound_decides_no_intercept():
+    """ν-SVR with ν n / 2 = 8 samples below the tube, each at its bound: b is the middle of its interval.
+
+    Leaving out a sample makes b unique, and its influence is the change from that middle.
+    """
+    rng = np.random.default_rng(21)
+    X, y = rng.normal(size=(40, 2)), rng.choice([-2.0, 0.9, 2.0], 40, p=[0.25, 0.5, 0.25])
+    assert np.sum(y == -2.0) == 8
+    model = NuSVR(nu=0.4, C=0.015, gamma=0.5, tol=1e-8).fit(X, y)
+    size = np.abs(model.dual_coef_)
+    assert size.min() > 1e-6 * size.max()
+    z = y - (model.predict(X) - model.intercept_)
+
+    def loss(b):
+        distance = np.abs(z - b)
+        return min(16.0 * width + np.maximum(0.0, distance - width).sum() for width in distance)
+
+    kinks = np.unique((z[:, None] + z) / 2)
+    losses = np.array([loss(b) for b in kinks])
+    best = kinks[losses <= losses.min() + 1e-6]
+    assert np.ptp(best) > 1.0
+    assert model.intercept_[0] == pytest.approx((best.min() + best.max()) / 2, abs=1e-6)
+    found = influence(model, X[:3], X, y)
+    for i in (0, 7):
+        rest = np.arange(40) != i
+        refit = NuSVR(nu=0.4, C=0.015, gamma=0.5, tol=1e-8).fit(X[rest], y[rest])
+        np.testing.assert_allclose(found.values[:, i], refit.predict(X[:3]) - model.predict(X[:3]), atol=1e-5)

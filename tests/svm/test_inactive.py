@@ -39,7 +39,7 @@ def test_samples_that_are_skipped_cannot_violate(kernel, loss):
     inactive, qp, K, first, second = state(kernel, loss)
     F, exact = K @ first, K @ second
     F[:40] = exact[:40]  # F of active samples is up to date
-    inactive.reconstruct_near(second, second, F, LEVEL)
+    inactive.reconstruct_near(second, second, F, LEVEL, LEVEL)
     stay = np.concatenate([group.rows for group in inactive.groups]).astype(int)
     assert 0 < len(stay) < N - 40
     others = np.setdiff1d(np.arange(N), stay)
@@ -51,7 +51,7 @@ def test_samples_that_are_skipped_cannot_violate(kernel, loss):
     inactive.add_after_check(np.arange(40), second, F)
     F_before, third = F.copy(), second + 0.5 * (second - first)
     F[:40] = (K @ third)[:40]
-    inactive.reconstruct_near(third, third, F, LEVEL)
+    inactive.reconstruct_near(third, third, F, LEVEL, LEVEL)
     again = inactive.groups[0].rows
     assert set(again) <= set(stay) and inactive.groups[0].moved > 0
     np.testing.assert_array_equal(F[again], F_before[again])
@@ -79,7 +79,7 @@ def test_nothing_is_skipped_without_a_norm():
     inactive, _, K, first, second = state(Sigmoid(gamma=0.5, coef0=-1.0), Hinge())
     F = K @ first
     F[:40] = (K @ second)[:40]
-    inactive.reconstruct_near(second, second, F, LEVEL)
+    inactive.reconstruct_near(second, second, F, LEVEL, LEVEL)
     np.testing.assert_allclose(F, K @ second, atol=1e-3)
     assert inactive.groups == []
 

@@ -145,6 +145,16 @@ def test_replaces_with_balanced_weights(n_rows, weighted):
             assert certify(model, samples[index], y[index], sample_weight=weight[index]).kkt_violation <= 1.1e-3
 
 
+def test_sums_that_change_without_a_step():
+    """The coefficients of a one-class machine sum to ν n, also where an update changes nothing but n."""
+    model = OneClassSVM(kernel="poly", gamma=1.0, nu=0.5, updatable=True).fit(np.zeros((10, 2)))
+    model.remove(np.setdiff1d(np.arange(10), model.support_)[:2])
+    assert model.dual_coef_.sum() == pytest.approx(4.0)
+    model.add(np.zeros((6, 2)))
+    assert model.dual_coef_.sum() == pytest.approx(7.0)
+    assert certify(model, np.zeros((14, 2))).infeasibility == pytest.approx(0.0, abs=1e-12)
+
+
 @pytest.mark.parametrize("cache_size", [0.1, 0.3])
 def test_small_cache_with_several_classes(cache_size):
     """The certificate holds if the pairs of classes take turns in storing their columns."""

@@ -31,6 +31,8 @@ INDEFINITE = 1e-5
 BOUND_ROUNDING = 1e-12
 # a coefficient closer to its bound than this fraction of the box counts as at the bound
 AT_BOUND = 1e-10
+# the same fraction for coefficients that steps have left next to a bound by rounding
+DUST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +105,20 @@ def at_bounds(qp: BoxQP, beta: Vector) -> Vector:
 def settled_at_bounds(qp: BoxQP, beta: Vector, rounding: float = AT_BOUND) -> Vector:
     """β with entries that are within ``rounding`` of a bound, or of 0, set to it; else they would count as free.
 
-    ``rounding`` is relative to the width of the box.
+    ``rounding`` is relative to the width of the box, or to the largest |β| if that is smaller. Returns β itself if no
+    entry changes.
     """
-    width = qp.upper - qp.lower
-    near = np.where(np.isfinite(width), rounding * width, 0.0)
-    for bound in (qp.lower, qp.upper, np.zeros(len(beta))):
-        beta = np.where(np.abs(beta - bound) <= near, bound, beta)
+    inside = np.flatnonzero((beta != 0) & (beta != qp.lower) & (beta != qp.upper))
+    old, lower, upper = beta[inside], qp.lower[inside], qp.upper[inside]
+    width = upper - lower
+    near = np.where(np.isfinite(width), rounding * np.minimum(width, np.abs(beta).max(initial=0.0)), 0.0)
+    new = old
+    for bound in (lower, upper, np.zeros(len(inside))):
+        new = np.where(np.abs(new - bound) <= near, bound, new)
+    if np.array_equal(new, old):
+        return beta
+    beta = beta.copy()
+    beta[inside] = new
     return beta
 
 
@@ -165,6 +175,14 @@ class Survey(NamedTuple):
                 ends = [end for end in (self.m[g], self.M[g]) if np.isfinite(end)]
                 b[g] = sum(ends) / len(ends) if ends else 0.0
         return b
+
+    @property
+    def threshold_ends(self) -> tuple[Vector, Vector]:
+        """The smallest and the largest optimal threshold of each group: m and M where `thresholds` is their middle."""
+        b, groups = self.thresholds, slice(len(self.missing))
+        m, M = self.m[groups], self.M[groups]
+        apart = (self.n_free[groups] == 0) & np.isfinite(m) & np.isfinite(M) & (m < M)
+        return np.where(apart, m, b), np.where(apart, M, b)
 
 
 def survey(qp: BoxQP, beta: Vector, F: Vector) -> Survey:

@@ -54,6 +54,9 @@ NOT_FEASIBLE = "beta is not feasible"
 class Certificate:
     """Bounds on the distance to the optimum. Undefined numbers are inf.
 
+    As text it says "not solved" from a relative gap of 0.5 on. That happens within ``tol``, too, where C is large: a
+    violation of ``tol`` costs C times as much. ``fit`` warns of it if ``primal`` is above 100 times ``dual``.
+
     Attributes
     ----------
     primal, dual : the two objective values; the optimum lies between them.

@@ -30,7 +30,7 @@ from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses import Loss, NuHinge
 from mercer.losses.base import BoxQP
 from mercer.problems.clock import Clock
-from mercer.problems.dual import fill_survey, survey, survey_of
+from mercer.problems.dual import DUST, fill_survey, settled_at_bounds, survey, survey_of
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.dense import STEPS_AT_LEAST, STEPS_PER_VARIABLE, matrix_product
 from mercer.svm.hard_margins.separation import Separation
@@ -247,6 +247,7 @@ class Programs:
     def solutions(self, data: Data, options: Options, clock: Clock) -> list[Solution | None]:
         """The solution of each pair that was solved to tol; None for the others."""
         offsets, beta, F, qp, steps = self.offsets, self.beta, self.F, self.qp, self.steps
+        self._settle()
         found = [survey_of(self.groups[k : k + 1], self.totals[k], qp.sums) for k in range(len(self.pairs))]
         done = np.array([seen.violation <= options.tol for seen in found]) & (steps >= 0)
         thresholds = [seen.thresholds if good else np.zeros(1) for seen, good in zip(found, done, strict=True)]
@@ -267,6 +268,17 @@ class Programs:
             clock.report(point, partial(_identity, solution))
             solutions.append(solution)
         return solutions
+
+    def _settle(self) -> None:
+        """Set coefficients that rounding has left next to a bound to it, as for single problems. Edits β."""
+        settled = settled_at_bounds(self.qp, self.beta, DUST)
+        if settled is self.beta:
+            return
+        pairs = np.searchsorted(self.offsets, np.flatnonzero(settled != self.beta), side="right") - 1
+        self.beta[:] = settled
+        for k in np.unique(pairs).tolist():
+            mine = slice(self.offsets[k], self.offsets[k + 1])
+            fill_survey(self.qp.take(mine, None), settled[mine], self.F[mine], self.groups[k : k + 1], self.totals[k])
 
 
 def solve_on_one_matrix(data: Data, batch: Programs, options: Options, clock: Clock) -> list[Solution | None]:

@@ -61,6 +61,13 @@ class Scores(NamedTuple):
         middle = self.extremes.mean(axis=1)
         return np.where(np.isfinite(middle), middle, 0.0)
 
+    @property
+    def ends(self) -> tuple[Vector, Vector]:
+        """The smallest and the largest threshold at which no active variable moves; the level if there is none."""
+        level, (up, low) = self.level, self.extremes.T
+        apart = np.isfinite(up) & np.isfinite(low) & (up < low)
+        return np.where(apart, up, level), np.where(apart, low, level)
+
 
 @dataclass
 class Active:
@@ -220,8 +227,8 @@ class Inactive:
             self._update(group.rows, group.then, beta, F, anew)
         self.groups = []
 
-    def reconstruct_near(self, beta: Vector, variables: Vector, F: Vector, level: Vector) -> None:
-        """Compute F of the inactive samples that may violate these thresholds. Edits F.
+    def reconstruct_near(self, beta: Vector, variables: Vector, F: Vector, low: Vector, high: Vector) -> None:
+        """Compute F of the inactive samples that may violate a threshold in the interval [low, high]. Edits F.
 
         ``beta`` has one entry per sample, ``variables`` one per variable of the program.
         """
@@ -235,7 +242,7 @@ class Inactive:
         older = [group for group in self.groups if group.moved < np.inf]
         self.groups = []
         moved = self._moved(beta, F)
-        apart = slack(self.qp, variables, F, level)
+        apart = slack(self.qp, variables, F, low, high)
         for rows, then, before in older:
             far = apart[rows] > (before + moved) * self._lengths[rows] + BEYOND_NEAR * nearness(self.options)
             self._update(rows[~far], then, beta, F)
@@ -403,7 +410,7 @@ class Decomposition:
                     return self._finish(Status.CONVERGED)
                 if self.clock.left < np.inf and self._spare_seconds() < CHECK_COST * self._end_seconds():
                     return self._finish(Status.TIME_LIMIT)
-                previous = self._check_all_samples(tol, scores.level, previous)
+                previous = self._check_all_samples(tol, scores, previous)
                 best, idle, self._gaps = np.inf, 0, []
                 continue
             idle = 0 if scores.violation < best or gained > SMALLEST_GAIN * abs(self.dual) else idle + 1
@@ -598,14 +605,14 @@ class Decomposition:
         self._activate(active.samples[index])
         return active.renumber(previous, self.active)
 
-    def _check_all_samples(self, tol: float, level: Vector, previous: Vector) -> Vector:
+    def _check_all_samples(self, tol: float, before: Scores, previous: Vector) -> Vector:
         """Check all samples: samples that violate the threshold of the active ones become active.
 
         Returns the renumbered working set.
         """
-        old = self.active
+        old, level, ends = self.active, before.level, before.ends  # before is overwritten by the next scores
         old.write_back(self.beta, self.F)
-        self._inactive.reconstruct_near(self._beta_of_samples(), self.beta, self.F, level)
+        self._inactive.reconstruct_near(self._beta_of_samples(), self.beta, self.F, *ends)
         self._activate(np.arange(self.n))
         scores = self.active.scores()
         if scores.violation <= tol:

@@ -27,7 +27,16 @@ from mercer.kernels.features import Vector
 from mercer.losses import HardMargin
 from mercer.losses.base import BoxQP, Loss
 from mercer.problems.clock import Clock
-from mercer.problems.dual import DualProblem, at_bounds, feasible_start, infeasibility, thresholds, violation
+from mercer.problems.dual import (
+    DUST,
+    DualProblem,
+    at_bounds,
+    feasible_start,
+    infeasibility,
+    settled_at_bounds,
+    thresholds,
+    violation,
+)
 from mercer.problems.solution import Options, Solution, Status, TracePoint, certificate
 from mercer.svm.decomposition import Decomposition
 from mercer.svm.dense import DenseRun, matrix_product
@@ -262,14 +271,23 @@ def _certified(
 ) -> Solution:
     """The solution with thresholds and certificate; F is exact at ``rows``, or everywhere if that is None."""
     beta, F, steps, seen = state
-    if problem.qp.sample is not None:
+    qp, found = problem.qp, beta
+    if qp.sample is not None:
         # two variables per sample: restore both from the coefficient of the sample
         restored = problem.loss.restored(beta, problem.y, F, problem.weight)
         if restored is not beta and rows is not None:
-            rows, F[:] = None, exact_product(data, problem.qp, beta, options)
+            rows, F[:] = None, exact_product(data, qp, beta, options)
             restored = problem.loss.restored(beta, problem.y, F, problem.weight)
-        beta = at_bounds(problem.qp, restored)
-        seen = survey_at(problem.qp, beta, F, rows)
+        beta = at_bounds(qp, restored)
+    if qp.n_groups and status is Status.CONVERGED:
+        # a coefficient that rounding has left next to a bound would count as free, and decide on the threshold
+        beta = settled_at_bounds(qp, beta, DUST)
+    if beta is not found:
+        free, seen = seen.n_free, survey_at(qp, beta, F, rows)
+        if rows is not None and np.any((seen.n_free == 0) & (free > 0)):
+            # nothing but the ends of an interval decides b now, and samples outside ``rows`` may bound it
+            rows, F[:] = None, exact_product(data, qp, beta, options)
+            seen = survey_at(qp, beta, F, rows)
     if status is Status.CONVERGED or (status is Status.TIME_LIMIT and rows is not None):
         b, known = seen.thresholds, seen
     else:

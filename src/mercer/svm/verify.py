@@ -13,7 +13,7 @@ import numpy as np
 from mercer.gram.operator import Data, product, symmetric_product
 from mercer.kernels.features import Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP
-from mercer.problems.dual import Survey, survey, thresholds
+from mercer.problems.dual import Survey, survey
 from mercer.problems.solution import Options
 
 BATCH = 8192
@@ -72,7 +72,8 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
     """The samples whose loss or violation may not be zero, and F there in float64.
 
     These are the samples with weight, and the samples within a margin of a kink of the loss. The margin is at least
-    SAFETY times the largest error of F seen.
+    SAFETY times the largest error of F seen. Without free variables the threshold is the middle of [m, M]: the samples
+    within a margin of these ends decide it, and belong to the others.
     """
     from mercer.problems._optimality_loops import SAFETY, near_kinks
 
@@ -82,7 +83,7 @@ def exact_rows(data: Data, qp: BoxQP, beta: Vector, F: Vector, options: Options)
         return np.arange(data.n), np.zeros(data.n)
     b_columns, weights = data.exact(columns), weights[columns]
     margin = nearness(options)
-    gap = slack(qp, beta, F, thresholds(qp, beta, F))
+    gap = slack(qp, beta, F, *survey(qp, beta, F).threshold_ends)
     exact = np.zeros(data.n)
     exact[columns] = symmetric_product(data.kernel, b_columns, weights, options.n_threads, data.evaluations)
     done, near = np.zeros(data.n, np.bool_), np.empty(data.n, np.intp)
@@ -117,11 +118,23 @@ def nearness(options: Options) -> float:
     return max(10 * options.tol, 1e-4)
 
 
-def slack(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
+def slack(qp: BoxQP, beta: Vector, F: Vector, low: Vector, high: Vector) -> Vector:
     """For each sample without weight, how far its rates are from making it move; -inf for samples with weight.
 
-    ``level`` holds the thresholds of the groups.
+    ``low`` and ``high`` are the ends of the intervals in which the thresholds of the groups lie.
     """
+    out = _slack_at(qp, beta, F, low)
+    if not np.array_equal(low, high):
+        np.minimum(out, _slack_at(qp, beta, F, high), out=out)
+    if qp.sample is None:
+        return out
+    least = np.full(len(F), np.inf)
+    np.minimum.at(least, qp.sample, out)
+    return least
+
+
+def _slack_at(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
+    """The slack of each variable at these thresholds."""
     from mercer.problems._optimality_loops import fill_slack
 
     out = np.empty(qp.n_vars)
@@ -129,11 +142,7 @@ def slack(qp: BoxQP, beta: Vector, F: Vector, level: Vector) -> Vector:
         beta, qp.at_variables(F), qp.linear, qp.l1, qp.ridge, qp.lower, qp.upper, qp.group,
         level if qp.n_groups else np.zeros(1), out,
     )  # fmt: skip
-    if qp.sample is None:
-        return out
-    least = np.full(len(F), np.inf)
-    np.minimum.at(least, qp.sample, out)
-    return least
+    return out
 
 
 def _at_rows(qp: BoxQP, beta: Vector, F: Vector, rows: Vector | None) -> tuple[BoxQP, Vector, Vector]:

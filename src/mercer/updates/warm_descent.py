@@ -40,8 +40,6 @@ LEAST_VIOLATION = 0.25
 PROGRESS, MOST_IDLE = 0.9, 5
 # sums may differ by so much, relative to Σ|β|
 SUM_ROUNDING = 1e-13
-# a variable this near to a bound, relative to its box, is at the bound: as a free one it would determine the threshold
-BOUND_ROUNDING = 1e-13
 
 
 class Problem(NamedTuple):

@@ -20,7 +20,7 @@ from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import Features, Matrix, Vector, VectorFeatures
 from mercer.losses.base import BoxQP, Loss, Published
 from mercer.problems.clock import Clock
-from mercer.problems.dual import settled_at_bounds, survey
+from mercer.problems.dual import DUST, settled_at_bounds, survey
 from mercer.problems.solution import Options, Solution, Status, TracePoint, conclude
 from mercer.svm.batch import OneVsOne, class_pairs
 from mercer.svm.plan import over_features
@@ -28,7 +28,6 @@ from mercer.svm.verify import exact_product
 from mercer.updates.free_set import MOST_FAILURES, FreeSet
 from mercer.updates.kernel_columns import KernelColumns, kernel_columns
 from mercer.updates.warm_descent import (
-    BOUND_ROUNDING,
     ROUNDS,
     SUM_ROUNDING,
     Columns,
@@ -458,7 +457,7 @@ class Run:
         beta, F = statement.of(state.beta[p]), statement.of(state.F[p])
         qp = loss.box_qp(y, weight, intercept or hasattr(loss, "nu"))
         problem = Problem(qp, rows, beta, F)
-        ended = None
+        before, ended = beta.copy(), None
         # a linear kernel is solved over its features in a few milliseconds
         linear = over_features(self.data, len(beta), qp, self.options)
         if not (self.many or is_new or qp.has_open_box or not self.data.psd):
@@ -469,8 +468,8 @@ class Run:
             part = self.data if rows is None else self.data.take(rows)
             beta, F = solution.beta, self._product(part, qp, solution.beta)
         else:
-            at_bounds = settled_at_bounds(qp, beta, BOUND_ROUNDING)
-            settled = not np.array_equal(at_bounds, beta)
+            at_bounds = settled_at_bounds(qp, beta, DUST)
+            settled = at_bounds is not beta
             if settled:
                 beta[:] = at_bounds
             seen = survey(qp, beta, F) if settled else ended.seen
@@ -478,7 +477,8 @@ class Run:
             if ended.status is not Status.CONVERGED:
                 # far from the optimum free variables say little about b: minimise the loss over b
                 b = loss.best_thresholds(y, F, weight)[: qp.n_groups]
-            moved = ended.steps > 0 or self.carried or settled
+            # the sum of a one-class machine changes with the number of samples: that may move β without a step
+            moved = ended.steps > 0 or self.carried or not np.array_equal(beta, before)
             self.is_settled = not moved and self._has_published(p, loss.publish(beta, b))
             primal = loss.primal(seen.squared_norm, y, F, weight, b, qp.sums)
             largest = float(np.abs(beta).max())

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._sklearn_compat import num_samples
+from mercer._sklearn_compat import available_if, num_samples
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Kernel
 from mercer.kernels.features import Vector, stack_samples, take_samples, without_index
@@ -161,6 +162,49 @@ class UpdatesMixin:
         order[np.delete(np.arange(n), places)] = np.arange(n - len(places))
         order[places] = np.arange(n - len(places), n)
         return self._change(change._replace(order=order))
+
+    def _takes_batches(self) -> bool:
+        name = type(self).__name__
+        if is_classifier(self):
+            raise AttributeError(
+                f"{name} has no partial_fit: its first samples need not be of all classes, and a machine says nothing "
+                f"of a class without samples. Use {name}(updatable=True), fit and add, which takes new classes."
+            )
+        if not self.updatable:
+            raise AttributeError(
+                f"partial_fit is not available when updatable=False: it needs the earlier samples. Use "
+                f"{name}(updatable=True)."
+            )
+        return True
+
+    @available_if(_takes_batches)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """``fit`` in the first call, ``add`` in the following ones, for code that passes samples in batches.
+
+        Available with ``updatable=True``, and not for classifiers. Afterwards the model is that of a fit to the samples
+        of all batches, to ``tol``. It keeps them, so memory grows with their number; the first batch decides on the
+        parameters of the kernel, such as ``gamma="scale"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_new, n_features) or list of object
+            New samples.
+        y : array-like of shape (n_new,) or (n_new, n_targets)
+            Their targets. Ignored by OneClassSVM.
+        sample_weight : array-like of shape (n_new,), default=None
+            Their weights; a Gaussian process has none.
+
+        Returns
+        -------
+        self : object
+            The updated model.
+        """
+        model: Any = self
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if any(name.endswith("_") for name in vars(model)):  # fitted: check_is_fitted takes a prior process for fitted
+            return self.add(X, y, **weights)
+        fitted: Self = model.fit(X, y, **weights)
+        return fitted
 
     def _change(self, change: Change) -> Self:
         self._updates.apply(self, change)
