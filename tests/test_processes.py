@@ -101,10 +101,11 @@ children = []
 
 class Fork(event.Listener):
     def on_start(self, event):
-        if inside and not started.is_set():
-            started.set()
-            child()
+        if started.is_set():  # in a child, too, where the lock of this event may be held by a thread that is gone
+            return
         started.set()
+        if inside:
+            child()
 
     def on_end(self, event):
         pass
@@ -128,6 +129,75 @@ for inside, ours, theirs in ((False, 1, 1.0), (True, 1j, np.float32(1.0))):  # a
             child()
         thread.join()
 assert children and all(os.waitpid(pid, 0)[1] == 0 for pid in children)
+"""
+# another thread is inside of LLVM, as when it frees compiled functions; then it holds llvmlite's lock, not numba's
+FORK_WHILE_LLVM_IS_USED = """
+import signal, threading
+
+import mercer._compiled.compile as compiling
+from llvmlite import binding
+from llvmlite.binding.ffi import register_lock_callback
+
+
+def double(x):
+    return x * 2
+
+
+def hold():
+    if threading.current_thread() is thread:
+        held.set()
+        end.wait()
+
+
+held, end = threading.Event(), threading.Event()
+register_lock_callback(hold, lambda: None)
+thread = threading.Thread(target=binding.get_process_triple)
+thread.start()
+held.wait()
+threading.Timer(1.0, end.set).start()  # if the fork does not wait, it happens before
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    os._exit(0 if compiling.compiled()(double)(1) == 2 else 1)
+assert end.is_set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+# other threads hold the locks of mercer's buffers and of BLAS, and one is in a block in which BLAS has one thread
+FORK_WHILE_LOCKED = """
+import signal, threading
+
+from mercer._compiled import blas
+from mercer.gram import memory
+
+
+def numbers():
+    return [library.num_threads for library in blas._controller().lib_controllers if library.user_api == "blas"]
+
+
+def hold():
+    with blas.one_blas_thread(), blas._lock, memory._lock:
+        held.set()
+        end.wait()
+
+
+for library in blas._controller().lib_controllers:
+    library.set_num_threads(2)
+held, end = threading.Event(), threading.Event()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    memory.Loan(memory.HUGE_PAGE, np.dtype("f8"))
+    with blas.one_blas_thread():
+        inside = numbers()
+    os._exit(0 if set(inside) == {1} and set(numbers()) == {2} else 1)
+end.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+assert set(numbers()) == {2}
 """
 JOBLIB = """
 from joblib import Parallel, delayed
@@ -166,6 +236,8 @@ PROGRAMS = {
     "fork": FORK,
     "prefork": PREFORK,
     "fork while threads fit": FORK_WHILE_FITTING,
+    "fork while LLVM is used": FORK_WHILE_LLVM_IS_USED,
+    "fork while threads hold locks": FORK_WHILE_LOCKED,
     "loky": JOBLIB.format(backend="loky"),
     "joblib multiprocessing": JOBLIB.format(backend="multiprocessing"),
     "joblib threading": JOBLIB.format(backend="threading"),
@@ -195,7 +267,7 @@ def run(tmp_path, program, environment=None, name="program.py"):
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs_fork if "fork" in name else ()) for name in PROGRAMS])
 def test_fits_elsewhere(tmp_path, name):
-    """The same optimum and labels as in the first process."""
+    """It ends, and a fit has the same optimum and labels as in the first process."""
     run(tmp_path, PROGRAMS[name])
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numba
 from llvmlite import binding
+from llvmlite.binding.ffi import lib
 from numba.core import event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -136,13 +137,13 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
-        try:
-            # a fork waits until the lock is free: numba alone would not hold it while code is read and written
-            with _interrupts_held(), global_compiler_lock:
+        # a fork waits until the lock is free: numba alone would not hold it while code is read and written
+        with _interrupts_held(), global_compiler_lock:
+            try:
                 return _call(super().compile, sig)
-        finally:
-            if isinstance(self._cache, Cache):
-                self._cache.end_turn()
+            finally:
+                if isinstance(self._cache, Cache):
+                    self._cache.end_turn()
 
     @property
     def part(self) -> Any:
@@ -353,13 +354,27 @@ def _width() -> int:
 _compiling = _Compiling()
 Cache.waiting = _compiling.waiting
 event.register("numba:compile", _compiling)
-# A fork waits for the compilation of another thread: its child would never get the lock, and finds LLVM at rest
+# the lock around each call of LLVM
+_llvm_lock = lib._lock
+
+
+def _wait_for_compiler() -> None:
+    """Before a fork: wait until no other thread compiles or calls LLVM. The child would never get their locks.
+
+    Compiled functions that are garbage are removed from LLVM without the compiler's lock.
+    """
+    global_compiler_lock.acquire()
+    _llvm_lock.__enter__()
+
+
+def _release_compiler() -> None:
+    """After a fork, in both processes."""
+    _llvm_lock.__exit__(None, None, None)
+    global_compiler_lock.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
-    )
+    os.register_at_fork(before=_wait_for_compiler, after_in_parent=_release_compiler, after_in_child=_release_compiler)
 
 
 def seconds_compiling() -> float:
