@@ -386,7 +386,8 @@ def _target() -> str:
 def cache_directory() -> str | None:
     """The cache directory: numba's, else a temporary directory of this user; None if there is no use for one.
 
-    That is if none is writable, or if the loops are not files: then no process can tell which code belongs to them.
+    That is if none is writable, or if the loops are not files: then no process can tell which code belongs to them. The
+    log says so.
     """
     return _writable_directory(loop_files())
 
@@ -394,6 +395,10 @@ def cache_directory() -> str | None:
 def _writable_directory(loops: Sequence[Path]) -> str | None:
     path: str | None
     if not loops:
+        _tell_not_kept(
+            "runs without its source files, from a zip file or a frozen application",
+            "Install it with pip, or unpack it with all its .py files.",
+        )
         return None
     try:
         path = caching.CompileResultCacheImpl(pack).locator.get_cache_path()
@@ -437,12 +442,12 @@ def _temporary_directory() -> str | None:
 
 
 @lru_cache
-def _tell_not_kept(reason: str) -> None:
-    """Warn once that machine code is not cached, and why."""
+def _tell_not_kept(
+    reason: str, advice: str = "Set the environment variable NUMBA_CACHE_DIR to a writable directory."
+) -> None:
+    """Warn once that machine code is not cached, why, and what to do."""
     logging.getLogger("mercer").warning(
-        "mercer %s: its loops are compiled anew in each process, which takes 2 to 15 s. Set the environment variable "
-        "NUMBA_CACHE_DIR to a writable directory.",
-        reason,
+        "mercer %s: its loops are compiled anew in each process, which takes 2 to 15 s. %s", reason, advice
     )
 
 
