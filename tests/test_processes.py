@@ -318,7 +318,7 @@ def double(x):
     return x * 2
 
 
-ends = {ends}
+ends, shown = {ends}, []
 machine_code.Cache.patience = 100.0 if ends else 0.2
 loop = compiling.compiled()(double)
 path = loop._cache._path(machine_code.cache_directory(), loop._cache._key((numba.int64,))).with_suffix(".lock")
@@ -328,16 +328,17 @@ with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess
         assert other.stdout.readline() == "locked\\n"
         if ends:
             threading.Timer(0.3, other.kill).start()
-        assert loop(4) == 8
+        with compiling.compilations_shown(shown.append):
+            assert loop(4) == 8
     finally:
         other.kill()
-assert (machine_code.Cache.patience > 0) == ends
+assert (machine_code.Cache.patience > 0) == ends and shown == ["double in another process", ""], shown
 """
 
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_another_process_that_does_not_go_on(tmp_path, ends):
-    """If it dies, its turn ends at once; if it hangs, this process compiles by itself after some time."""
+    """If it dies, its turn ends at once; if it hangs, this process compiles after some time. It shows that it waits."""
     pytest.importorskip("fcntl")
     run(tmp_path, HELD.replace("{ends}", str(ends)), with_empty_cache(tmp_path / "cache"))
 

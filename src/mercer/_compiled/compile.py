@@ -295,16 +295,18 @@ class _Compiling(event.Listener):
                 self.show("")
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count the time in which another process compiles, unless a compilation that is under way counts it."""
+    def waiting(self, name: str) -> Iterator[None]:
+        """Show and count the time in which another process compiles; a compilation that is under way counts it."""
         if self._depth:
             yield
             return
+        self.show(f"{name} in another process")
         begin = perf_counter()
         try:
             yield
         finally:
             self.seconds += perf_counter() - begin
+            self.show("")
 
 
 @lru_cache

@@ -244,8 +244,8 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     # called with the key and the packed code of each function that is compiled
     observer: Callable[[str, bytes], None] | None = None
-    # a context for the time in which this process waits, while another one compiles a function
-    waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
+    # a context for the time in which this process waits, while another one compiles the function of this name
+    waiting: Callable[[str], AbstractContextManager[Any]] = nullcontext
     # the seconds that this process will wait for others before it compiles by itself
     patience = PATIENCE
 
@@ -291,18 +291,22 @@ class Cache(caching._Cache):  # type: ignore[misc]
             self._turn = open(path, "wb"), path
         except OSError:
             return False
-        with Cache.waiting():
-            while Cache.patience > 0:
-                try:
-                    fcntl.flock(self._turn[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+        if Cache.patience > 0 and not self._lock():
+            with Cache.waiting(self._function.__name__):
+                while Cache.patience > 0 and not self._lock():
                     Cache.patience -= PAUSE
                     time.sleep(PAUSE)
-                except OSError:  # a file system without locks
-                    break
-                else:
-                    Cache.patience = PATIENCE
-                    break
+        return True
+
+    def _lock(self) -> bool:
+        """Lock the file of this turn; False if another process has it. Without locks there is none to wait for."""
+        try:
+            fcntl.flock(self._turn[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        Cache.patience = PATIENCE
         return True
 
     def end_turn(self) -> None:
