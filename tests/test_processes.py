@@ -84,6 +84,44 @@ stop.set()
 for thread in threads:
     thread.join()
 """
+# another thread is in its first fit, which imports numba: the child would wait for the end of that import
+FORK_WHILE_IMPORTING = """
+import signal, threading, time
+
+assert "numba" not in sys.modules
+thread = threading.Thread(target=lambda: found.append(work()))
+found = []
+thread.start()
+while "numba" not in sys.modules:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    work()
+    os._exit(0)
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+check(work(), found[0])
+"""
+# a thread that imports a module of its own, whose end waits for the fork
+FORK_WITHIN_AN_IMPORT = """
+import signal, threading
+
+with open("waiting_module.py", "w") as file:
+    file.write("import __main__; __main__.begun.set(); __main__.forked.wait()")
+begun, forked = threading.Event(), threading.Event()
+sys.path.insert(0, "")
+thread = threading.Thread(target=__import__, args=("waiting_module",))
+thread.start()
+begun.wait()
+signal.alarm(120)
+child = os.fork()
+if child == 0:
+    os._exit(0)
+forked.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
 # numba compiles in one thread while another one forks; a fork inside of a compilation goes on, too
 FORK_WHILE_COMPILING = """
 import signal, threading
@@ -236,6 +274,8 @@ PROGRAMS = {
     "fork": FORK,
     "prefork": PREFORK,
     "fork while threads fit": FORK_WHILE_FITTING,
+    "fork while a thread imports": FORK_WHILE_IMPORTING,
+    "fork within an import": FORK_WITHIN_AN_IMPORT,
     "fork while LLVM is used": FORK_WHILE_LLVM_IS_USED,
     "fork while threads hold locks": FORK_WHILE_LOCKED,
     "loky": JOBLIB.format(backend="loky"),
@@ -259,8 +299,9 @@ def run(tmp_path, program, environment=None, name="program.py"):
     path = tmp_path / name  # a file: spawned processes import it
     path.write_text(HEAD + program, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, str(path)], timeout=SECONDS, capture_output=True, text=True, env=environment, check=False
-    )
+        [sys.executable, str(path)], timeout=SECONDS, capture_output=True, text=True, env=environment, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done
 

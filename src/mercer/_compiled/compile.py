@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
@@ -28,6 +28,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
+from mercer._compiled.forks import hold_in_forks
 from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
 
 _settings: Any = numba.config
@@ -356,27 +357,9 @@ def _width() -> int:
 _compiling = _Compiling()
 Cache.waiting = _compiling.waiting
 event.register("numba:compile", _compiling)
-# the lock around each call of LLVM
-_llvm_lock = lib._lock
-
-
-def _wait_for_compiler() -> None:
-    """Before a fork: wait until no other thread compiles or calls LLVM. The child would never get their locks.
-
-    Compiled functions that are garbage are removed from LLVM without the compiler's lock.
-    """
-    global_compiler_lock.acquire()
-    _llvm_lock.__enter__()
-
-
-def _release_compiler() -> None:
-    """After a fork, in both processes."""
-    _llvm_lock.__exit__(None, None, None)
-    global_compiler_lock.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_compiler, after_in_parent=_release_compiler, after_in_child=_release_compiler)
+# compiled functions that are garbage are removed from LLVM with its lock, and without the compiler's
+hold_in_forks(lib._lock.__enter__, partial(lib._lock.__exit__, None, None, None))
+hold_in_forks(global_compiler_lock.acquire, global_compiler_lock.release)
 
 
 def seconds_compiling() -> float:
