@@ -34,11 +34,10 @@ def hold_in_forks(acquire: Callable[[], Any], release: Callable[[], Any]) -> Non
 
 
 def _others_import() -> bool:
-    """Whether another thread imports a module of these packages, and this thread imports none for which it may wait."""
-    owners = {name: getattr(lock(), "owner", None) for name, lock in list(_module_locks.items())}
-    if threading.get_ident() in owners.values():
-        return False
-    return any(owner is not None and name.partition(".")[0] in PACKAGES for name, owner in owners.items())
+    """Whether other threads import modules of these packages. None is waited for if this thread imports some, too."""
+    locks = [lock() for name, lock in list(_module_locks.items()) if name.partition(".")[0] in PACKAGES]
+    owners = {getattr(lock, "owner", None) for lock in locks} - {None}
+    return bool(owners) and threading.get_ident() not in owners
 
 
 def _hold() -> None:
