@@ -84,6 +84,44 @@ stop.set()
 for thread in threads:
     thread.join()
 """
+# another thread is in its first fit, which imports numba: the child would wait for the end of that import
+FORK_WHILE_IMPORTING = """
+import signal, threading, time
+
+assert "numba" not in sys.modules
+thread = threading.Thread(target=lambda: found.append(work()))
+found = []
+thread.start()
+while "numba" not in sys.modules:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    work()
+    os._exit(0)
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+check(work(), found[0])
+"""
+# a thread that imports a module of its own, whose end waits for the fork
+FORK_WITHIN_AN_IMPORT = """
+import signal, threading
+
+with open("waiting_module.py", "w") as file:
+    file.write("import __main__; __main__.begun.set(); __main__.forked.wait()")
+begun, forked = threading.Event(), threading.Event()
+sys.path.insert(0, "")
+thread = threading.Thread(target=__import__, args=("waiting_module",))
+thread.start()
+begun.wait()
+signal.alarm(120)
+child = os.fork()
+if child == 0:
+    os._exit(0)
+forked.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
 # numba compiles in one thread while another one forks; a fork inside of a compilation goes on, too
 FORK_WHILE_COMPILING = """
 import signal, threading
@@ -101,10 +139,11 @@ children = []
 
 class Fork(event.Listener):
     def on_start(self, event):
-        if inside and not started.is_set():
-            started.set()
-            child()
+        if started.is_set():  # in a child, too, where the lock of this event may be held by a thread that is gone
+            return
         started.set()
+        if inside:
+            child()
 
     def on_end(self, event):
         pass
@@ -128,6 +167,75 @@ for inside, ours, theirs in ((False, 1, 1.0), (True, 1j, np.float32(1.0))):  # a
             child()
         thread.join()
 assert children and all(os.waitpid(pid, 0)[1] == 0 for pid in children)
+"""
+# another thread is inside of LLVM, as when it frees compiled functions; then it holds llvmlite's lock, not numba's
+FORK_WHILE_LLVM_IS_USED = """
+import signal, threading
+
+import mercer._compiled.compile as compiling
+from llvmlite import binding
+from llvmlite.binding.ffi import register_lock_callback
+
+
+def double(x):
+    return x * 2
+
+
+def hold():
+    if threading.current_thread() is thread:
+        held.set()
+        end.wait()
+
+
+held, end = threading.Event(), threading.Event()
+register_lock_callback(hold, lambda: None)
+thread = threading.Thread(target=binding.get_process_triple)
+thread.start()
+held.wait()
+threading.Timer(1.0, end.set).start()  # if the fork does not wait, it happens before
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    os._exit(0 if compiling.compiled()(double)(1) == 2 else 1)
+assert end.is_set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+# other threads hold the locks of mercer's buffers and of BLAS, and one is in a block in which BLAS has one thread
+FORK_WHILE_LOCKED = """
+import signal, threading
+
+from mercer._compiled import blas
+from mercer.gram import memory
+
+
+def numbers():
+    return [library.num_threads for library in blas._controller().lib_controllers if library.user_api == "blas"]
+
+
+def hold():
+    with blas.one_blas_thread(), blas._lock, memory._lock:
+        held.set()
+        end.wait()
+
+
+for library in blas._controller().lib_controllers:
+    library.set_num_threads(2)
+held, end = threading.Event(), threading.Event()
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(120)
+    memory.Loan(memory.HUGE_PAGE, np.dtype("f8"))
+    with blas.one_blas_thread():
+        inside = numbers()
+    os._exit(0 if set(inside) == {1} and set(numbers()) == {2} else 1)
+end.set()
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+assert set(numbers()) == {2}
 """
 JOBLIB = """
 from joblib import Parallel, delayed
@@ -166,6 +274,10 @@ PROGRAMS = {
     "fork": FORK,
     "prefork": PREFORK,
     "fork while threads fit": FORK_WHILE_FITTING,
+    "fork while a thread imports": FORK_WHILE_IMPORTING,
+    "fork within an import": FORK_WITHIN_AN_IMPORT,
+    "fork while LLVM is used": FORK_WHILE_LLVM_IS_USED,
+    "fork while threads hold locks": FORK_WHILE_LOCKED,
     "loky": JOBLIB.format(backend="loky"),
     "joblib multiprocessing": JOBLIB.format(backend="multiprocessing"),
     "joblib threading": JOBLIB.format(backend="threading"),
@@ -187,15 +299,16 @@ def run(tmp_path, program, environment=None, name="program.py"):
     path = tmp_path / name  # a file: spawned processes import it
     path.write_text(HEAD + program, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, str(path)], timeout=SECONDS, capture_output=True, text=True, env=environment, check=False
-    )
+        [sys.executable, str(path)], timeout=SECONDS, capture_output=True, text=True, env=environment, check=False,
+        cwd=tmp_path,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=needs_fork if "fork" in name else ()) for name in PROGRAMS])
 def test_fits_elsewhere(tmp_path, name):
-    """The same optimum and labels as in the first process."""
+    """It ends, and a fit has the same optimum and labels as in the first process."""
     run(tmp_path, PROGRAMS[name])
 
 
@@ -246,7 +359,7 @@ def double(x):
     return x * 2
 
 
-ends = {ends}
+ends, shown = {ends}, []
 machine_code.Cache.patience = 100.0 if ends else 0.2
 loop = compiling.compiled()(double)
 path = loop._cache._path(machine_code.cache_directory(), loop._cache._key((numba.int64,))).with_suffix(".lock")
@@ -256,16 +369,17 @@ with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess
         assert other.stdout.readline() == "locked\\n"
         if ends:
             threading.Timer(0.3, other.kill).start()
-        assert loop(4) == 8
+        with compiling.compilations_shown(shown.append):
+            assert loop(4) == 8
     finally:
         other.kill()
-assert (machine_code.Cache.patience > 0) == ends
+assert (machine_code.Cache.patience > 0) == ends and shown == ["double in another process", ""], shown
 """
 
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_another_process_that_does_not_go_on(tmp_path, ends):
-    """If it dies, its turn ends at once; if it hangs, this process compiles by itself after some time."""
+    """If it dies, its turn ends at once; if it hangs, this process compiles after some time. It shows that it waits."""
     pytest.importorskip("fcntl")
     run(tmp_path, HELD.replace("{ends}", str(ends)), with_empty_cache(tmp_path / "cache"))
 

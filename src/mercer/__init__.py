@@ -103,6 +103,8 @@ _PARTS = {module.split(".")[1] for module in _NAMES} | {
 
 __all__ = sorted(_HOME)
 
+import_module("mercer._compiled.forks")  # from now on forks wait for imports
+
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":

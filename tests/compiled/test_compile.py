@@ -39,6 +39,10 @@ SENTENCE = (
     "mercer found no directory that it can write to: its loops are compiled anew in each process, which takes 2 to "
     "15 s. Set the environment variable NUMBA_CACHE_DIR to a writable directory."
 )
+NO_FILES = (
+    "mercer runs without its source files, from a zip file or a frozen application: its loops are compiled anew in "
+    "each process, which takes 2 to 15 s. Install it with pip, or unpack it with all its .py files."
+)
 
 
 @pytest.fixture
@@ -105,6 +109,13 @@ class TestReadOnlyInstallation:
         """NUMBA_CACHE_DIR is where machine code is kept if it is set."""
         directory, _, _, stderr = installed("/proc/nowhere", NUMBA_CACHE_DIR=str(tmp_path / "kept"))
         assert Path(directory).parent == tmp_path / "kept" and stderr == ""
+
+    def test_a_zip_file(self, installed, tmp_path):
+        """The package runs from it; one sentence says that no process can know which machine code belongs to it."""
+        archive = shutil.make_archive(str(tmp_path / "mercer"), "zip", tmp_path / "site", "mercer")
+        directory, before, hits, stderr = installed(PYTHONPATH=archive)
+        assert (directory, before, hits) == ("None", False, 0)
+        assert stderr.count(NO_FILES) == 1
 
 
 @pytest.fixture

@@ -149,10 +149,6 @@ class TestSettings:
         """Two environments that share a cache would replace each other's files for ever."""
         assert numba.__version__ in machine_code._target() and llvmlite.__version__ in machine_code._target()
 
-    def test_loops_that_are_no_files(self):
-        """In a zip file: each process compiles, and nothing is kept that no process would find."""
-        assert machine_code._writable_directory([]) is None
-
 
 class TestUse:
     @pytest.fixture

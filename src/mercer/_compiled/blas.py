@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -12,8 +13,20 @@ from threadpoolctl import ThreadpoolController
 
 _lock = threading.Lock()
 _users = 0
-# the libraries that had more than one thread, with their number of threads
+# the blocks that each thread is in
+_own = threading.local()
+# the libraries that had more than one thread, with their number of threads, until it is restored
 _before: list[tuple[Any, int]] = []
+
+
+def _begin_child() -> None:
+    """Only the thread that forks goes on in the child: others neither leave their blocks nor release the lock."""
+    global _lock, _users
+    _lock, _users = threading.Lock(), getattr(_own, "blocks", 0)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 @lru_cache
@@ -31,18 +44,22 @@ def one_blas_thread() -> Iterator[None]:
     with _lock:
         _users += 1
         if _users == 1:
-            libraries = [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
-            _before[:] = [(lib, lib.num_threads) for lib in libraries if lib.num_threads != 1]
+            if not _before:  # else these are numbers that a thread of the parent process did not restore here
+                libraries = [lib for lib in _controller().lib_controllers if lib.user_api == "blas"]
+                _before[:] = [(lib, lib.num_threads) for lib in libraries if lib.num_threads != 1]
             for lib, _ in _before:
                 lib.set_num_threads(1)
+    _own.blocks = getattr(_own, "blocks", 0) + 1
     try:
         yield
     finally:
+        _own.blocks -= 1
         with _lock:
             _users -= 1
             if _users == 0:
                 for lib, threads in _before:
                     lib.set_num_threads(threads)
+                _before.clear()
 
 
 def blas_threads(count: int) -> AbstractContextManager[Any]:

@@ -13,12 +13,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
 import numba
 from llvmlite import binding
+from llvmlite.binding.ffi import lib
 from numba.core import event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
@@ -27,6 +28,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
+from mercer._compiled.forks import hold_in_forks
 from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
 
 _settings: Any = numba.config
@@ -136,13 +138,13 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
 
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
-        try:
-            # a fork waits until the lock is free: numba alone would not hold it while code is read and written
-            with _interrupts_held(), global_compiler_lock:
+        # a fork waits until the lock is free: numba alone would not hold it while code is read and written
+        with _interrupts_held(), global_compiler_lock:
+            try:
                 return _call(super().compile, sig)
-        finally:
-            if isinstance(self._cache, Cache):
-                self._cache.end_turn()
+            finally:
+                if isinstance(self._cache, Cache):
+                    self._cache.end_turn()
 
     @property
     def part(self) -> Any:
@@ -294,16 +296,18 @@ class _Compiling(event.Listener):
                 self.show("")
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count the time in which another process compiles, unless a compilation that is under way counts it."""
+    def waiting(self, name: str) -> Iterator[None]:
+        """Show and count the time in which another process compiles; a compilation that is under way counts it."""
         if self._depth:
             yield
             return
+        self.show(f"{name} in another process")
         begin = perf_counter()
         try:
             yield
         finally:
             self.seconds += perf_counter() - begin
+            self.show("")
 
 
 @lru_cache
@@ -353,13 +357,9 @@ def _width() -> int:
 _compiling = _Compiling()
 Cache.waiting = _compiling.waiting
 event.register("numba:compile", _compiling)
-# A fork waits for the compilation of another thread: its child would never get the lock, and finds LLVM at rest
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=global_compiler_lock.acquire,
-        after_in_parent=global_compiler_lock.release,
-        after_in_child=global_compiler_lock.release,
-    )
+# compiled functions that are garbage are removed from LLVM with its lock, and without the compiler's
+hold_in_forks(lib._lock.__enter__, partial(lib._lock.__exit__, None, None, None))
+hold_in_forks(global_compiler_lock.acquire, global_compiler_lock.release)
 
 
 def seconds_compiling() -> float:

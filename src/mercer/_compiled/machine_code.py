@@ -244,8 +244,8 @@ class Cache(caching._Cache):  # type: ignore[misc]
 
     # called with the key and the packed code of each function that is compiled
     observer: Callable[[str, bytes], None] | None = None
-    # a context for the time in which this process waits, while another one compiles a function
-    waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
+    # a context for the time in which this process waits, while another one compiles the function of this name
+    waiting: Callable[[str], AbstractContextManager[Any]] = nullcontext
     # the seconds that this process will wait for others before it compiles by itself
     patience = PATIENCE
 
@@ -291,18 +291,22 @@ class Cache(caching._Cache):  # type: ignore[misc]
             self._turn = open(path, "wb"), path
         except OSError:
             return False
-        with Cache.waiting():
-            while Cache.patience > 0:
-                try:
-                    fcntl.flock(self._turn[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
+        if Cache.patience > 0 and not self._lock():
+            with Cache.waiting(self._function.__name__):
+                while Cache.patience > 0 and not self._lock():
                     Cache.patience -= PAUSE
                     time.sleep(PAUSE)
-                except OSError:  # a file system without locks
-                    break
-                else:
-                    Cache.patience = PATIENCE
-                    break
+        return True
+
+    def _lock(self) -> bool:
+        """Lock the file of this turn; False if another process has it. Without locks there is none to wait for."""
+        try:
+            fcntl.flock(self._turn[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        Cache.patience = PATIENCE
         return True
 
     def end_turn(self) -> None:
@@ -386,7 +390,8 @@ def _target() -> str:
 def cache_directory() -> str | None:
     """The cache directory: numba's, else a temporary directory of this user; None if there is no use for one.
 
-    That is if none is writable, or if the loops are not files: then no process can tell which code belongs to them.
+    That is if none is writable, or if the loops are not files: then no process can tell which code belongs to them. The
+    log says so.
     """
     return _writable_directory(loop_files())
 
@@ -394,6 +399,10 @@ def cache_directory() -> str | None:
 def _writable_directory(loops: Sequence[Path]) -> str | None:
     path: str | None
     if not loops:
+        _tell_not_kept(
+            "runs without its source files, from a zip file or a frozen application",
+            "Install it with pip, or unpack it with all its .py files.",
+        )
         return None
     try:
         path = caching.CompileResultCacheImpl(pack).locator.get_cache_path()
@@ -437,12 +446,12 @@ def _temporary_directory() -> str | None:
 
 
 @lru_cache
-def _tell_not_kept(reason: str) -> None:
-    """Warn once that machine code is not cached, and why."""
+def _tell_not_kept(
+    reason: str, advice: str = "Set the environment variable NUMBA_CACHE_DIR to a writable directory."
+) -> None:
+    """Warn once that machine code is not cached, why, and what to do."""
     logging.getLogger("mercer").warning(
-        "mercer %s: its loops are compiled anew in each process, which takes 2 to 15 s. Set the environment variable "
-        "NUMBA_CACHE_DIR to a writable directory.",
-        reason,
+        "mercer %s: its loops are compiled anew in each process, which takes 2 to 15 s. %s", reason, advice
     )
 
 

@@ -47,6 +47,7 @@ from numba.extending import intrinsic
 from mercer._compiled import stored_rows as storage
 from mercer._compiled import tiles
 from mercer._compiled.compile import compiled
+from mercer._compiled.forks import hold_in_forks
 from mercer._compiled.pointers import at, call, job_address
 from mercer._compiled.thread_pool import available_cores, current_spin_pool, local, run_shares, value_nanoseconds
 
@@ -283,8 +284,7 @@ class SpinPool:
 
 
 _lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a thread that forks takes the lock first: no other one holds it in the child
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+hold_in_forks(_lock.acquire, _lock.release)
 # the workers of each process, since threads do not survive a fork
 _workers: dict[int, list[np.ndarray]] = {}
 # slots of released pools. Their memory is never freed: a worker may still read one

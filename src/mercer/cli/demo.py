@@ -17,6 +17,7 @@ from sklearn.model_selection import train_test_split
 
 import mercer
 from mercer._compiled.compile import seconds_compiling
+from mercer._compiled.machine_code import cache_directory
 from mercer.exceptions import MissingExtraError
 
 PICTURE = "mercer-demo.png"
@@ -134,6 +135,8 @@ def _time_row(label: str, ours: float, theirs: float) -> tuple[str, str, str, st
 
 def _first_fit_note(ours: Measurement) -> str:
     if ours.compiling > LEAST_COMPILING:
+        if cache_directory() is None:
+            return f"first fit: {ours.first_fit:.1f} s in each process, because it compiles code that cannot be kept."
         return (
             f"first fit: {ours.first_fit:.1f} s, because code was compiled for this computer, once. Later processes "
             "load the compiled code."

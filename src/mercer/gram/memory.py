@@ -90,6 +90,16 @@ _lock = threading.RLock()
 _kept: list[mmap.mmap] = []
 
 
+def _begin_child() -> None:
+    """Another thread may hold the lock at a fork; it does not go on in the child."""
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
+
+
 class Loan:
     """A one-dimensional array in a reused buffer, which is returned when the Loan is garbage collected.
 
