@@ -141,6 +141,20 @@ def test_evaluation(client):
     assert found.scoring == "r2" and np.isnan(found.interval).all()
 
 
+@pytest.mark.parametrize("wrong", ["X", "y", "sample_weight"])
+def test_nan_is_named_by_its_part(client, wrong):
+    """Searches and evaluations name the part of the given collection, not of a fold."""
+    X, _, weight = samples(curved=False)
+    y = X[:, 0].copy()
+    {"X": X[:, 1], "y": y, "sample_weight": weight}[wrong][400] = np.nan  # row 50 of the part after 200 + 0 + 150 rows
+    dX, dy, dw = arrays(X, y, weight)
+    with pytest.raises(InvalidInputError, match=rf"{wrong} (contains|is) nan in part 3, row 50"):
+        mercer_dask.evaluate(mercer_dask.LinearSVR(client=client), dX, dy, cv=3, sample_weight=dw)
+    if wrong != "y":
+        with pytest.raises(InvalidInputError, match=rf"{wrong} (contains|is) nan in part 3, row 50"):
+            mercer_dask.LinearSVCCV(cv=3, client=client).fit(*arrays(X, X[:, 0] > 0, weight))
+
+
 def test_bad_folds_are_refused(client):
     """More folds than parts, splitters, and estimators of rows in memory."""
     X, y, _ = samples(curved=False)

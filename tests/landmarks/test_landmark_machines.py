@@ -321,6 +321,8 @@ def test_weights_of_zero_leave_samples_out():
         (SVC(landmarks=np.ones((3, 5))), "landmarks has 5 features, but X has 3: landmarks must be samples"),
         (SVC(landmarks=np.full((3, 3), np.nan)), "NaN"),
         (SVC(landmarks=np.empty((0, 3))), "landmarks is empty: give at least one sample"),
+        (SVC(landmarks=True), 'landmarks=True was given: use "auto", a number of landmarks'),
+        (KernelRidge(landmarks=True), 'landmarks=True was given: use "auto", a number of landmarks'),
     ],
     ids=named,
 )

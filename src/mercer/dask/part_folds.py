@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 
 from mercer.dask.cluster_parts import gather
-from mercer.dask.collections import aligned_parts, numeric
+from mercer.dask.collections import aligned_parts, check_part, numeric
 from mercer.exceptions import InvalidInputError
 from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses.base import Index
@@ -58,7 +58,7 @@ class PartFolds:
                 f"cv={cv!r}: parts are the folds of rows on several computers, so give a whole number of at least 2."
             )
         pieces = [client.compute(piece) for piece in aligned_parts(X, y, sample_weight)]
-        sizes = gather(client, client.map(_size, pieces[0], pure=False))
+        sizes = gather(client, client.map(check_part, range(len(pieces[0])), *pieces, pure=False))
         filled = [k for k, n in enumerate(sizes) if n]
         if len(filled) < int(n_folds):
             raise InvalidInputError(

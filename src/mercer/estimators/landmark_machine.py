@@ -97,6 +97,14 @@ class LandmarkMixin:
     support_: Vector
     support_vectors_: Any
 
+    def _validate_params(self) -> None:
+        if isinstance(getattr(self, "landmarks", None), bool):  # Python counts it as a number
+            raise InvalidInputError(
+                f'landmarks={self.landmarks} was given: use "auto", a number of landmarks, samples, or None for the '
+                "exact machine."
+            )
+        super()._validate_params()  # type: ignore[misc]
+
     def _landmark_budget(self) -> int:
         """Bytes for the factor of the landmarks."""
         if self.cache_size == "auto":
