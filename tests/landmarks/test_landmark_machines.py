@@ -333,6 +333,14 @@ def test_what_has_no_landmark_machine_is_refused(machine, message):
         machine.fit(X, f if isinstance(machine, KernelRidge) else labels)
 
 
+def test_features_beyond_float32():
+    """Kernel values that are not finite numbers in float32 are an error that says so; float64 has them."""
+    X, labels, _ = curved(100)
+    with pytest.raises(InvalidInputError, match=r"not finite numbers in float32.*or use precision='float64'\.$"):
+        SVC(landmarks=20, gamma=1.0).fit(1e150 * X, labels)
+    assert SVC(landmarks=20, gamma=1.0, precision="float64").fit(1e150 * X, labels).certificate_.valid
+
+
 @pytest.mark.parametrize("landmarks", [0, -1, "all", 2.5])
 def test_landmarks_of_another_kind_are_refused(landmarks):
     """scikit-learn's message names the parameter and what it may be."""
