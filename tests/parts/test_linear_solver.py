@@ -286,3 +286,19 @@ def test_a_limit_leaves_time_for_the_certificates(loss, intercept, limit):
     found = solve_parts(parts, Statement(loss, intercept=intercept), LinearOptions(tol=1e-12), clock, start)
     assert found.status in (Status.TIME_LIMIT, Status.CONVERGED) and found.certificate.valid
     assert clock.now <= limit + 1.0
+
+
+def test_a_slow_first_pass_takes_no_time_from_rows_in_memory():
+    """Rows are loaded once, which takes most of the limit; the passes after it take no time: the run converges."""
+    for d in (4, 2500):
+        X, y, weight = samples(300, d, Hinge())
+        clock = SteppedClock(8.0)
+
+        class Slow(Held):
+            def __call__(self, clock=clock):
+                clock.now += 2.5
+                return super().__call__()
+
+        parts = LocalParts([Slow(X[a:b], y[a:b], weight[a:b]) for a, b in ((0, 150), (150, 300))])
+        found = solve_parts(parts, Statement(Hinge(), bias=1.0), OPTIONS, clock, np.zeros(d + 1))
+        assert found.status is Status.CONVERGED and clock.now == 5.0
