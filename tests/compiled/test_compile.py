@@ -248,6 +248,26 @@ class Press(event.Listener):
         signal.raise_signal(signal.SIGINT)
 
 
+# modules of numba that are half imported would stay so
+PRESS_DURING_IMPORT = """
+import signal, sys
+from mercer import SVC
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == "numba.core.types.misc":
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Press())
+try:
+    SVC().fit([[0.0], [1.0]], [0, 1])
+except KeyboardInterrupt:
+    print("KeyboardInterrupt", "numba.core.types.misc" in sys.modules)
+print(SVC().fit([[0.0], [1.0]], [0, 1]).predict([[0.0], [1.0]]))
+"""
+
+
 @pytest.fixture
 def default_handler():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -279,6 +299,27 @@ class TestInterrupts:
         """Only the main thread receives signals: other threads compile without a handler."""
         with ThreadPoolExecutor(1) as pool:
             assert pool.submit(doubled(), np.float64(3.0)).result() == 6.0
+
+    def test_where_arrays_are_returned(self):
+        """Only the first call of a function that returns arrays runs Python code, where Ctrl-C would be overlooked."""
+        from mercer.kernels.objects._string_loops import gram_counts
+
+        called = []
+        for _ in range(2):
+            called.clear()
+            sys.setprofile(lambda frame, what, _: called.append(frame.f_code.co_name) if what == "call" else None)
+            try:
+                found = gram_counts(np.array([0, 0, 0], np.int32), np.array([0, 3]), 2, 2, 3)
+            finally:
+                sys.setprofile(None)
+        assert found[2].tolist() == [2] and "_numba_unpickle" not in called
+
+    def test_while_numba_is_imported(self, tmp_path):
+        """Ctrl-C while the first fit imports numba is raised when numba is there: the next fit works."""
+        done = subprocess.run(
+            [sys.executable, "-c", PRESS_DURING_IMPORT], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        )
+        assert done.stdout == "KeyboardInterrupt True\n[0 1]\n", done.stderr
 
 
 def imported_modules(path):

@@ -1,8 +1,10 @@
 """Tasks of several threads: an exception ends them all before it is raised."""
 
+import sys
 import threading
 import time
 from dataclasses import dataclass
+from types import FrameType
 
 import numpy as np
 import pytest
@@ -96,3 +98,28 @@ def test_a_fit_after_one_that_failed_has_its_own_memory() -> None:
         with pytest.raises(ZeroDivisionError):
             mercer.SVC(kernel=Failing(0.01, marked=float(X[0, 0])), precision="float64", n_jobs=2).fit(X, y)
         np.testing.assert_allclose(model.fit(X, y).decision_function(X), expected, atol=1e-3)
+
+
+def test_an_interrupt_at_the_end_waits_for_the_other_threads() -> None:
+    """Ctrl-C that falls between this thread's last task and its wait for the other threads ends the wait no sooner."""
+    ended = threading.Event()
+    both = threading.Barrier(2)
+
+    def task(k: int) -> None:
+        both.wait(10)
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.1)
+            ended.set()
+
+    def press(frame: FrameType, what: str, _: object) -> None:
+        if what == "call" and frame.f_code.co_name == "stop":
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+    sys.setprofile(press)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_tasks(task, 2, 2)
+    finally:
+        sys.setprofile(None)
+    assert ended.is_set()

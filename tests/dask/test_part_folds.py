@@ -10,6 +10,7 @@ from tests.dask.clusters import cluster, within
 import mercer
 from mercer.exceptions import InvalidInputError
 
+dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
 mercer_dask = pytest.importorskip("mercer.dask")
 
@@ -60,9 +61,52 @@ def test_linear_search(client, scoring):
     assert model.classes_.tolist() == ["no", "yes"]
     assert np.mean(model.predict(dX).compute() == expected.predict(X)) > 0.995
     assert model.certificate_.relative_gap <= 1e-6
-    with pytest.raises(AttributeError, match="predict_proba is not available for rows on several computers"):
-        model.predict_proba(dX)
+    with pytest.raises(AttributeError, match=r"predict_set is not available lazily\. Use to_local\(\)\.predict_set"):
+        model.predict_set(dX)
+    lazy = model.predict_proba(dX)
+    assert lazy.chunks == (CHUNKS, (2,))
+    np.testing.assert_allclose(lazy.compute(), expected.predict_proba(X), atol=0.01)
+    np.testing.assert_allclose(model.predict_log_proba(dX).compute(), np.log(model.predict_proba(X)))
     assert clone(model).client is client and pickle.loads(pickle.dumps(model)).client is None
+
+
+@pytest.mark.parametrize("name", ["SVCCV", "LinearSVCCV"])
+def test_probabilities_of_three_classes(client, name, tmp_path):
+    """They are those of the local search with these folds, also of frames, of lists of parts, and of a saved model."""
+    pd, dd = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+    X, _, weight = samples(curved=False)
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.5, 0.6])]
+    settings = {"Cs": [0.1, 1.0], "tol": 1e-5} | ({"gammas": [0.1]} if name == "SVCCV" else {})
+    expected = getattr(mercer, name)(cv=splits(), **settings).fit(X, y, weight)
+    more = {"landmark_tol": 1e-4} if name == "SVCCV" else {}
+    model = getattr(mercer_dask, name)(cv=3, client=client, **settings, **more)
+    dX, dy, dw = arrays(X, y, weight)
+    within(LIMIT, lambda: model.fit(dX, dy, dw))
+    found = model.predict_proba(dX).compute()
+    assert found.shape == (len(X), 3) and model.best_params_ == expected.best_params_
+    np.testing.assert_allclose(found, expected.predict_proba(X), atol=0.03)
+    parts = [part.compute() for part in model.predict_proba([dask.delayed(X[:50]), dask.delayed(X[50:60])])]
+    np.testing.assert_allclose(np.concatenate(parts), found[:60])
+    frame = dd.from_pandas(pd.DataFrame(X[:80]), npartitions=2)
+    np.testing.assert_allclose(model.predict_proba(frame.to_dask_array(lengths=True)).compute(), found[:80])
+    mercer.save(model.to_local(), tmp_path / "model.mercer")
+    local = mercer.load(tmp_path / "model.mercer")
+    np.testing.assert_allclose(local.predict_proba(X), found)
+    assert local.predict_set(X[:3]).shape == (3,)
+
+
+def test_a_search_without_probabilities(client):
+    """Where every fold holds out a class, or refit=False, an error says what to do."""
+    X = np.random.default_rng(0).normal(size=(90, 2))
+    dX, dy = da.from_array(X, chunks=(30, 2)), da.from_array(np.repeat([0, 1, 2], 30), chunks=30)
+    model = mercer_dask.SVCCV(Cs=[1.0], gammas=[1.0], cv=3, client=client)
+    within(LIMIT, lambda: model.fit(dX, dy))
+    with pytest.raises(InvalidInputError, match="There are no probabilities, because no held-out row has decision"):
+        model.predict_proba(dX)
+    model.set_params(refit=False)
+    within(LIMIT, lambda: model.fit(dX, dy))
+    with pytest.raises(AttributeError, match="no attribute 'predict_proba'"):
+        model.predict_proba(dX)
 
 
 def test_kernel_search_and_evaluation(client):
@@ -95,6 +139,20 @@ def test_evaluation(client):
     found = within(LIMIT, lambda: mercer_dask.evaluate(machine, dX, dt, cv=3))
     np.testing.assert_allclose(found.scores, expected.scores, atol=0.01)
     assert found.scoring == "r2" and np.isnan(found.interval).all()
+
+
+@pytest.mark.parametrize("wrong", ["X", "y", "sample_weight"])
+def test_nan_is_named_by_its_part(client, wrong):
+    """Searches and evaluations name the part of the given collection, not of a fold."""
+    X, _, weight = samples(curved=False)
+    y = X[:, 0].copy()
+    {"X": X[:, 1], "y": y, "sample_weight": weight}[wrong][400] = np.nan  # row 50 of the part after 200 + 0 + 150 rows
+    dX, dy, dw = arrays(X, y, weight)
+    with pytest.raises(InvalidInputError, match=rf"{wrong} (contains|is) nan in part 3, row 50"):
+        mercer_dask.evaluate(mercer_dask.LinearSVR(client=client), dX, dy, cv=3, sample_weight=dw)
+    if wrong != "y":
+        with pytest.raises(InvalidInputError, match=rf"{wrong} (contains|is) nan in part 3, row 50"):
+            mercer_dask.LinearSVCCV(cv=3, client=client).fit(*arrays(X, X[:, 0] > 0, weight))
 
 
 def test_bad_folds_are_refused(client):

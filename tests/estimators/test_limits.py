@@ -241,6 +241,13 @@ class TestInterrupts:
             SVC().set_callbacks(Twice()).fit(X, y)
         assert signal.getsignal(signal.SIGINT) is before
 
+    def test_one_that_compiled_code_overlooks(self):
+        """Ctrl-C in Python code that C code calls, which overlooks its exception, is a KeyboardInterrupt of the fit."""
+        with pytest.raises(KeyboardInterrupt), Clock():
+            raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+        with pytest.raises(SystemError), Clock():
+            raise SystemError
+
     def test_the_second_one_is_raised_in_the_next_fit(self):
         """A second Ctrl-C soon after the first ends a loop over fits, though it falls into the next fit."""
         X, y = noise(60)

@@ -321,6 +321,8 @@ def test_weights_of_zero_leave_samples_out():
         (SVC(landmarks=np.ones((3, 5))), "landmarks has 5 features, but X has 3: landmarks must be samples"),
         (SVC(landmarks=np.full((3, 3), np.nan)), "NaN"),
         (SVC(landmarks=np.empty((0, 3))), "landmarks is empty: give at least one sample"),
+        (SVC(landmarks=True), 'landmarks=True was given: use "auto", a number of landmarks'),
+        (KernelRidge(landmarks=True), 'landmarks=True was given: use "auto", a number of landmarks'),
     ],
     ids=named,
 )
@@ -329,6 +331,14 @@ def test_what_has_no_landmark_machine_is_refused(machine, message):
     X, labels, f = curved(100)
     with pytest.raises((InvalidInputError, ValueError), match=message):
         machine.fit(X, f if isinstance(machine, KernelRidge) else labels)
+
+
+def test_features_beyond_float32():
+    """Kernel values that are not finite numbers in float32 are an error that says so; float64 has them."""
+    X, labels, _ = curved(100)
+    with pytest.raises(InvalidInputError, match=r"not finite numbers in float32.*or use precision='float64'\.$"):
+        SVC(landmarks=20, gamma=1.0).fit(1e150 * X, labels)
+    assert SVC(landmarks=20, gamma=1.0, precision="float64").fit(1e150 * X, labels).certificate_.valid
 
 
 @pytest.mark.parametrize("landmarks", [0, -1, "all", 2.5])

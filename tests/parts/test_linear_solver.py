@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.clocks import Countdown
+from tests.clocks import Countdown, SteppedClock
 from tests.parts.rows import INTERCEPTS, LOSSES, csr, cut, samples
 
 from mercer import LinearSVC, LinearSVR
@@ -265,3 +265,40 @@ def test_a_limit_does_not_leave_a_model_above_the_start(loss, questions):
     f = X @ found.w + found.intercept
     paid = loss.primal(float(found.w @ found.w), y, f, 10.0 * weight, np.zeros(1), np.zeros(1))
     assert paid == pytest.approx(found.certificate.primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("limit", [5.0, 8.0, 13.0])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_limit_leaves_time_for_the_certificates(loss, intercept, limit):
+    """Where each pass over the rows takes a second, a run ends at most one pass after its limit."""
+    X, y, weight = samples(3000, 4, loss)
+    clock = SteppedClock(limit)
+
+    class Slow(Held):
+        def __call__(self):
+            clock.now += 0.25
+            return super().__call__()
+
+    cuts = pairwise(range(0, 3001, 750))
+    parts = LocalParts([Slow(X[a:b], y[a:b], weight[a:b]) for a, b in cuts], budget=0)
+    start = np.full(4 + intercept, 0.1)
+    found = solve_parts(parts, Statement(loss, intercept=intercept), LinearOptions(tol=1e-12), clock, start)
+    assert found.status in (Status.TIME_LIMIT, Status.CONVERGED) and found.certificate.valid
+    assert clock.now <= limit + 1.0
+
+
+def test_a_slow_first_pass_takes_no_time_from_rows_in_memory():
+    """Rows are loaded once, which takes most of the limit; the passes after it take no time: the run converges."""
+    for d in (4, 2500):
+        X, y, weight = samples(300, d, Hinge())
+        clock = SteppedClock(8.0)
+
+        class Slow(Held):
+            def __call__(self, clock=clock):
+                clock.now += 2.5
+                return super().__call__()
+
+        parts = LocalParts([Slow(X[a:b], y[a:b], weight[a:b]) for a, b in ((0, 150), (150, 300))])
+        found = solve_parts(parts, Statement(Hinge(), bias=1.0), OPTIONS, clock, np.zeros(d + 1))
+        assert found.status is Status.CONVERGED and clock.now == 5.0

@@ -172,6 +172,13 @@ def test_what_cannot_be_opened(given, options, message):
         mercer.open_rows(given, **options)
 
 
+def test_a_file_of_another_kind(tmp_path):
+    """The error says so, and recommends nothing that mercer cannot do."""
+    (tmp_path / "text.npy").write_text("1,2,3")
+    with pytest.raises(InvalidInputError, match=r"text\.npy cannot be read .*: It does not begin as \.npy files do\.$"):
+        mercer.open_rows(tmp_path / "text.npy")
+
+
 def test_weights_must_not_be_negative():
     """The row is named."""
     weight = np.ones(1000)

@@ -1,7 +1,12 @@
 """Shared by all methods: the decorator of compiled functions, threads, vector code, blocks of kernel values."""
 
 import gc
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +25,38 @@ def prepare_process() -> None:
     _load_numba()
 
 
-def _load_numba() -> None:
-    """Import numba without collecting garbage, which takes half of the time where many objects exist already."""
-    if not gc.isenabled():
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Ctrl-C in this block takes effect at its end.
+
+    LLVM calls Python functions of llvmlite through ctypes, which prints and drops their exceptions: a KeyboardInterrupt
+    would be lost, and numba would fail later without the machine code that it waits for. And modules of numba that are
+    half imported stay so: every later import of numba would fail in the same process.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
         return
-    gc.disable()
+    presses: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *press: presses.append(press))
     try:
-        import numba  # noqa: F401
+        yield
     finally:
-        gc.enable()
+        signal.signal(signal.SIGINT, handler)
+        for press in presses:
+            handler(*press)
+
+
+def _load_numba() -> None:
+    """Import numba. Ctrl-C meanwhile takes effect at the end.
+
+    Garbage is not collected, which takes half of the time where many objects exist already.
+    """
+    with interrupts_held():
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            import numba  # noqa: F401
+        finally:
+            if collects:
+                gc.enable()

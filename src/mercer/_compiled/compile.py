@@ -8,9 +8,7 @@ import gc
 import logging
 import os
 import shutil
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
@@ -20,7 +18,7 @@ from typing import Any
 import numba
 from llvmlite import binding
 from llvmlite.binding.ffi import lib
-from numba.core import event, types
+from numba.core import event, serialize, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_lock import global_compiler_lock
@@ -28,6 +26,7 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
+from mercer._compiled import interrupts_held
 from mercer._compiled.forks import hold_in_forks
 from mercer._compiled.machine_code import Cache, cache_directory, has_machine_code, shipped
 
@@ -47,6 +46,11 @@ WIDE_FRAME = 66_000
 FIRST_FIT = 5, 35
 # LLVM functions that are compact: their names begin with one of these. At first numba's wrappers and array constructors
 _compact = {"_ZN7cpython", "cfunc._Z", "_ZN5numba2np8arrayobj"}
+
+# A compiled function that returns an array asks this function of numba for the type of the array, and does not see
+# whether it raised: Ctrl-C in its Python code became "SystemError: ... returned a result with an exception set". Now no
+# Python code runs after the first call
+serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
 
 
 def compiled(
@@ -108,27 +112,6 @@ def _call(function: Callable[..., Any], argument: Any) -> Any:
 _call.__code__ = _call.__code__.replace(co_stacksize=WIDE_FRAME)
 
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C in this block takes effect at its end.
-
-    LLVM calls Python functions of llvmlite through ctypes, which prints and drops their exceptions: a KeyboardInterrupt
-    would be lost, and numba would fail later without the machine code that it waits for.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    presses: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *press: presses.append(press))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        for press in presses:
-            handler(*press)
-
-
 class _Entry(CPUDispatcher):  # type: ignore[misc]
     """A function that Python calls. Compiled code that calls it is linked with ``part`` instead."""
 
@@ -139,7 +122,7 @@ class _Entry(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile it for these types, or load its machine code. Ctrl-C meanwhile takes effect at the end."""
         # a fork waits until the lock is free: numba alone would not hold it while code is read and written
-        with _interrupts_held(), global_compiler_lock:
+        with interrupts_held(), global_compiler_lock:
             try:
                 return _call(super().compile, sig)
             finally:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Generic, TypeVar, overload
 
 # parts of a loop for each thread: a slow or busy core takes fewer of them
 SHARES_PER_THREAD = 4
+# seconds between two looks at threads that Ctrl-C has cut off
+PAUSE = 1e-3
 
 # nanoseconds of a kernel value, and of each term of its sum over features
 VALUE_NS, TERM_NS = 0.6, 0.03
@@ -68,48 +71,53 @@ def run_tasks(function: Callable[[int], Any], n: int, n_threads: int) -> None:
         return
     todo: Iterator[int] = iter(range(n))
     lock = threading.Lock()
+    inside = 0  # threads of the pool inside a task
 
     def stop() -> None:
         nonlocal todo
         with lock:
             todo = iter(())
 
-    def work() -> None:
+    def work(counts: int) -> None:
+        nonlocal inside
         while True:
             with lock:
                 task = next(todo, None)
-            if task is None:
-                return
+                if task is None:
+                    return
+                inside += counts
             try:
                 function(task)
             except BaseException:
                 stop()
                 raise
+            finally:
+                if counts:
+                    with lock:
+                        inside -= 1
 
     futures: list[Future[None]] = []
-    try:
-        futures += [pool(n_threads - 1).submit(work) for _ in range(min(n_threads, n) - 1)]
-        work()
-    finally:
-        stop()
-        # a busy pool may not have begun: no task is left for it
-        begun = [future for future in futures if not future.cancel()]
-        _wait_for(begun)
-    for future in begun:
-        future.result()
-
-
-def _wait_for(futures: list[Future[None]]) -> None:
-    """Wait until all of these have ended, even if Ctrl-C is pressed meanwhile; it is raised then."""
     interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            wait(futures)
-            break
-        except KeyboardInterrupt as pressed:
-            interrupt = pressed
+    try:
+        for _ in range(min(n_threads, n) - 1):
+            futures.append(pool(n_threads - 1).submit(work, 1))
+        work(0)
+    finally:
+        while True:  # again after each Ctrl-C
+            try:
+                stop()
+                # a busy pool may not have begun: no task is left for it
+                begun = [future for future in futures if not future.cancel()]
+                wait(begun)
+                while inside:  # Ctrl-C fell between a future's submission and its place in the list
+                    time.sleep(PAUSE)
+                break
+            except KeyboardInterrupt as pressed:
+                interrupt = pressed
     if interrupt is not None:
         raise interrupt
+    for future in begun:
+        future.result()
 
 
 def value_nanoseconds(values: float, terms: float) -> float:

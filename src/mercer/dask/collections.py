@@ -21,7 +21,7 @@ import dask
 from mercer.dask.cluster_parts import ClusterParts, gather
 from mercer.exceptions import InvalidInputError
 from mercer.losses.base import Vector
-from mercer.parts.layout import Held, Loader
+from mercer.parts.layout import Budget, Held, Loader, Part
 from mercer.validation import two_integer_classes
 
 # rows that exceed this share of the workers' memory are computed in each pass instead of kept
@@ -229,6 +229,16 @@ def _chunk(index: int, X: Any, y: Any, weight: Any = None) -> Chunk:
             "least 0."
         )
     return Chunk(numeric(index, X), targets, weights, _columns_of(X))
+
+
+def check_part(index: int, X: Any, y: Any, weight: Any = None) -> int:
+    """The number of rows of a part. Raises for wrong lengths, NaN and infinite numbers, named by part and row."""
+    chunk = _chunk(index, X, y, weight)
+    n = int(chunk.X.shape[0])
+    if n:
+        targets = chunk.y if chunk.y.dtype.kind == "f" else np.zeros(n)
+        Part(index, Held(chunk.X, targets, chunk.weight), Budget(0)).block()
+    return n
 
 
 def _columns_of(X: Any) -> list[str] | None:

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 import mercer.selection.linear_cv as linear
 import mercer.selection.svc_cv as kernels
-from mercer._sklearn_compat import fit_context
+from mercer._sklearn_compat import available_if, fit_context
+from mercer.dask.collections import apply_lazily, is_collection
 from mercer.dask.dask_linear_svc import LinearSVC
 from mercer.dask.dask_svc import SVC
 from mercer.dask.machine import OnCluster
-from mercer.dask.part_folds import PartFolds, score_parts
+from mercer.dask.part_folds import HeldOutRows, PartFolds, held_out_rows, score_parts
 from mercer.estimators.base import keep_parameters, show_log
 from mercer.exceptions import InvalidInputError
 from mercer.kernels import Linear
 from mercer.problems.clock import Clock
 from mercer.selection.search.candidates import Progress, Table
 from mercer.selection.search.grids import C_range, values_of
-from mercer.selection.search.search_cv import SearchCV
+from mercer.selection.search.search_cv import SearchCV, _is_refitted
 
 
-class Absent:
-    """A method of the local class that needs the held-out values of all rows in one place."""
+class NeedsMemory:
+    """A method of the local class whose results have no lazy form."""
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
@@ -34,16 +37,19 @@ class Absent:
         if instance is None:
             return self
         raise AttributeError(
-            f"{self.name} is not available for rows on several computers: the held-out values stay with their workers. "
-            f"Use mercer.{type(instance).__name__} on one of them."
+            f"{self.name} is not available lazily. Use to_local().{self.name}, for samples in memory, or predict_proba."
         )
 
 
 class DaskSearchCV(OnCluster, SearchCV):
     """A search whose folds are parts. Candidates are tried one after the other, each by all workers."""
 
-    predict_proba, predict_log_proba, predict_proba_interval = Absent(), Absent(), Absent()
-    predict_set, conformal_p_values, conformalize = Absent(), Absent(), Absent()
+    # the ordinary class with the same parameters
+    _local_class: ClassVar[type[Any]]
+    _learn_probabilities: Callable[..., None]
+
+    predict_proba_interval, predict_set = NeedsMemory(), NeedsMemory()
+    conformal_p_values, conformalize = NeedsMemory(), NeedsMemory()
 
     @abstractmethod
     def _candidates(self, sample: Any) -> list[dict[str, Any]]:
@@ -68,6 +74,7 @@ class DaskSearchCV(OnCluster, SearchCV):
             The fitted estimator.
         """
         self._check_supported()
+        self._fold_models: list[Any] = []
         if self.verbose:
             show_log()
         client = self._find_client()
@@ -87,7 +94,22 @@ class DaskSearchCV(OnCluster, SearchCV):
             for name in ("classes_", "n_features_in_", "feature_names_in_"):
                 if hasattr(self.best_estimator_, name):
                     setattr(self, name, getattr(self.best_estimator_, name))
+            self._learn_from_parts(folds)
+        del self._fold_models
         return self
+
+    def _learn_from_parts(self, folds: PartFolds) -> None:
+        """Learn probabilities from the held-out rows of the best candidate."""
+        self.class_weight_ = self.best_estimator_.class_weight_
+        search = self._local_class()
+        search.classes_ = self.classes_
+        if self._fold_models:
+            found = held_out_rows(folds, self._fold_models, search)
+        else:  # the search has ended before a candidate was tried in all folds
+            found = HeldOutRows(np.empty((0, search._columns())), np.empty(0, np.intp), np.empty(0))
+        self.cv_decision_function_ = found.values
+        self._learn_probabilities(found.codes, found.weight * self.class_weight_[found.codes])
+        del self.cv_decision_function_
 
     def _try_all(self, folds: PartFolds, table: Table, clock: Clock) -> None:
         """Try all candidates in all folds; edits the table. The machine of a fold starts from its last model."""
@@ -96,6 +118,7 @@ class DaskSearchCV(OnCluster, SearchCV):
         for machine in machines:
             machine._last_models = []
         for candidate in table.candidates:
+            models: list[Any] = []
             for f, machine in enumerate(machines):
                 if clock.over() is not None:
                     return
@@ -107,6 +130,7 @@ class DaskSearchCV(OnCluster, SearchCV):
                         raise
                 if clock.over() is not None:
                     return  # this fit was cut short
+                models.append(model)
                 middle = time.perf_counter()
                 if model is not None:
                     found = score_parts(folds.client, model, folds.held_out(f), self.scoring)
@@ -115,6 +139,71 @@ class DaskSearchCV(OnCluster, SearchCV):
                 candidate.fit_seconds[f] = middle - started
                 progress.step()
             table.consider(candidate, [])
+            if table.best is candidate:
+                self._fold_models = models
+
+    @available_if(_is_refitted)
+    def to_local(self) -> Any:
+        """The ordinary mercer search with this result: it predicts arrays, saves and exports.
+
+        Returns
+        -------
+        model : the search of the same name in mercer
+            With the same parameters and fitted attributes; ``best_estimator_`` is an ordinary machine, too.
+        """
+        check_is_fitted(self)
+        own, known = self.get_params(deep=False), self._local_class._get_param_names()
+        model = self._local_class(**{name: value for name, value in own.items() if name in known})
+        for name in set(vars(self)) - set(own):
+            setattr(model, name, getattr(self, name))
+        model.best_estimator_ = self.best_estimator_.to_local()
+        return model
+
+    @available_if(_is_refitted)
+    def predict_proba(self, X: Any) -> Any:
+        """Class probabilities, computed lazily, part by part; see ``predict_proba`` of the local class.
+
+        Parameters
+        ----------
+        X : dask array, dask frame or list of delayed parts
+            The samples. Data in memory are predicted at once.
+
+        Returns
+        -------
+        T : a collection of the same kind and parts
+            One column per class, in the order of ``classes_``.
+        """
+        return self._probabilities(X, self._local_class.predict_proba)
+
+    @available_if(_is_refitted)
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of ``predict_proba``, computed lazily, part by part.
+
+        Parameters
+        ----------
+        X : dask array, dask frame or list of delayed parts
+            The samples. Data in memory are predicted at once.
+
+        Returns
+        -------
+        T : a collection of the same kind and parts
+            One column per class, in the order of ``classes_``.
+        """
+        return self._probabilities(X, self._local_class.predict_log_proba)
+
+    def _probabilities(self, X: Any, function: Callable[..., Any]) -> Any:
+        model = self.to_local()
+        if model._calibration is None:
+            raise InvalidInputError(
+                "There are no probabilities, because no held-out row has decision values between all classes: the "
+                "search ended before a candidate was tried in all folds, or every fold holds out all rows of a class. "
+                "Raise time_limit, or spread the classes over the parts."
+            )
+        for name in ("_held_out", "_conformal"):  # not needed, and as large as the data
+            delattr(model, name)
+        return (
+            apply_lazily(X, function, model, np.float64, len(self.classes_)) if is_collection(X) else function(model, X)
+        )
 
 
 class LinearSVCCV(DaskSearchCV, linear.LinearSVCCV):
@@ -126,8 +215,8 @@ class LinearSVCCV(DaskSearchCV, linear.LinearSVCCV):
     ----------
     Cs, penalty, loss, l1_ratio, multi_class, fit_intercept, intercept_scaling, penalize_intercept, class_weight, tol, \
 max_iter, scoring, refit, calibration, n_jobs, time_limit, verbose : as in ``mercer.LinearSVCCV``.
-        ``calibration`` is not used: probabilities need the held-out values of all rows in one place. A ``scoring``
-        other than "accuracy" brings the predictions of the held-out rows to the client.
+        ``calibration`` learns from held-out decision values that come to the client, at most 16 MB of random rows. A
+        ``scoring`` other than "accuracy" brings the predictions of all held-out rows to the client.
     cv : int, default=5
         The number of folds: part i of X belongs to fold i mod cv.
     client : distributed.Client or None, default=None
@@ -145,6 +234,7 @@ classes_, n_features_in_, feature_names_in_ : as in ``mercer.LinearSVCCV``.
         **linear.LinearSVCCV._parameter_constraints,
         "client": "no_validation",
     }
+    _local_class = linear.LinearSVCCV
     _available: ClassVar[dict[str, Any]] = {"penalty": "l2", "multi_class": "ovr"}
 
     def __init__(
@@ -191,8 +281,9 @@ class SVCCV(DaskSearchCV, kernels.SVCCV):
     kernel, Cs, gammas, kernel_grid, degree, coef0, loss, class_weight, scoring, search, prune, refit, calibration, \
 tol, cache_size, decision_function_shape, break_ties, fit_intercept, n_jobs, time_limit, verbose, precision : as in \
 ``mercer.SVCCV``.
-        Only search="grid", prune=None and one kernel on vectors are available. ``calibration`` and ``cache_size`` are
-        not used. A ``scoring`` other than "accuracy" brings the predictions of the held-out rows to the client.
+        Only search="grid", prune=None and one kernel on vectors are available. ``cache_size`` is not used.
+        ``calibration`` learns from held-out decision values that come to the client, at most 16 MB of random rows. A
+        ``scoring`` other than "accuracy" brings the predictions of all held-out rows to the client.
     cv : int, default=5
         The number of folds: part i of X belongs to fold i mod cv.
     landmarks, landmark_tol, max_landmarks : as in ``mercer.dask.SVC``, for every machine.
@@ -224,6 +315,7 @@ n_features_in_, feature_names_in_ : as in ``mercer.SVCCV``.
         **{name: SVC._parameter_constraints[name] for name in ("landmarks", "landmark_tol", "max_landmarks")},
         "client": "no_validation",
     }
+    _local_class = kernels.SVCCV
     _available: ClassVar[dict[str, Any]] = {"search": "grid", "prune": None}
 
     def __init__(

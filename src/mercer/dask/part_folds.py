@@ -17,15 +17,19 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 
 from mercer.dask.cluster_parts import gather
-from mercer.dask.collections import aligned_parts, numeric
+from mercer.dask.collections import aligned_parts, check_part, numeric
 from mercer.exceptions import InvalidInputError
-from mercer.kernels.features import Vector, take_samples
+from mercer.kernels.features import Matrix, Vector, take_samples
 from mercer.losses.base import Index
 from mercer.parts.linear_run import stacked
+from mercer.selection.calibration.class_probabilities import Scheme
+from mercer.selection.calibration.prediction_mixins import problem_values
 from mercer.selection.evaluation import Recorded
 
 # rows from which the ranges of parameters are found
 SAMPLE = 2000
+# held-out decision values that come to the client, which learns probabilities from them: 16 MB
+HELD_OUT = 1 << 21
 
 
 class Columns(NamedTuple):
@@ -54,7 +58,7 @@ class PartFolds:
                 f"cv={cv!r}: parts are the folds of rows on several computers, so give a whole number of at least 2."
             )
         pieces = [client.compute(piece) for piece in aligned_parts(X, y, sample_weight)]
-        sizes = gather(client, client.map(_size, pieces[0], pure=False))
+        sizes = gather(client, client.map(check_part, range(len(pieces[0])), *pieces, pure=False))
         filled = [k for k, n in enumerate(sizes) if n]
         if len(filled) < int(n_folds):
             raise InvalidInputError(
@@ -130,6 +134,52 @@ def score_parts(client: Client, model: Any, columns: Columns, scoring: Any) -> S
     scorer = check_scoring(recorded, scoring=name)
     with_weight = {} if columns.weight is None else {"sample_weight": weight}
     return Score(float(scorer(recorded, placeholder, y, **with_weight)), float(weight.sum()), float(weight @ weight))
+
+
+class HeldOutRows(NamedTuple):
+    """Decision values of rows from machines that were fitted without them, positions of their classes, and weights."""
+
+    values: Matrix
+    codes: Index
+    weight: Vector
+
+
+def held_out_rows(folds: PartFolds, models: Sequence[Any], search: Any, most: int = HELD_OUT) -> HeldOutRows:
+    """The values of the rows of each fold by its local model; of random rows if these are more than ``most`` numbers.
+
+    ``search`` is a local search with ``classes_``, whose columns the values have. A pair of classes that a model does
+    not know has the value NaN.
+    """
+    client, share = folds.client, min(1.0, most / (sum(folds.sizes) * max(1, search._columns())))
+    tasks = []
+    for f, model in enumerate(models):
+        sent = client.submit(_itself, (model, search), pure=False)
+        X, y, weight = folds.held_out(f)
+        tasks += [
+            client.submit(_held_out, sent, int(k), *columns, share=share, pure=False)
+            for k, *columns in zip(np.flatnonzero(folds.fold == f), X, y, weight or [None] * len(X), strict=True)
+        ]
+    return HeldOutRows(*(np.concatenate(column) for column in zip(*gather(client, tasks), strict=True)))
+
+
+def _held_out(sent: tuple[Any, Any], index: int, X: Any, y: Any, weight: Any, share: float) -> HeldOutRows:
+    """The held-out rows of a part, or a random share of them."""
+    model, search = sent
+    targets, w = _targets(y, weight)
+    if share < 1.0:
+        kept = np.flatnonzero(np.random.default_rng([1, index]).random(len(targets)) < share)
+        X = X.iloc[kept] if hasattr(X, "iloc") else take_samples(X, kept)
+        targets, w = targets[kept], w[kept]
+    codes = np.searchsorted(search.classes_, targets)
+    if not len(targets):
+        values = np.empty((0, search._columns()))
+    elif search._scheme is Scheme.REST:
+        values = search._values(model, X)
+    elif len(model.classes_) == len(search.classes_):
+        values = problem_values(model, X)
+    else:
+        values = np.full((len(targets), search._columns()), np.nan)
+    return HeldOutRows(values, codes, w)
 
 
 def _itself(model: Any) -> Any:

@@ -122,6 +122,11 @@ class LandmarkMixin:
 
     def _given_landmarks(self, data: Data) -> Data | None:
         """The landmarks that were given as samples, with the kernel of the training samples; None if there are none."""
+        if isinstance(self.landmarks, bool):  # Python counts it as a number
+            raise InvalidInputError(
+                f'landmarks={self.landmarks} was given: use "auto", a number of landmarks, samples, or None for the '
+                "exact machine."
+            )
         if isinstance(self.landmarks, str | Integral):
             return None
         if data.kernel.domain == "matrix":

@@ -16,6 +16,7 @@ from scipy import linalg
 
 from mercer._compiled.blas import one_blas_thread
 from mercer._compiled.thread_pool import run_tasks
+from mercer.exceptions import InvalidInputError
 from mercer.gram.operator import Data, check_finite, prepare_columns
 from mercer.kernels.base import Kernel
 from mercer.kernels.features import Features, Matrix, Vector, span, take_samples
@@ -148,6 +149,12 @@ def extend_rows(
 
     with one_blas_thread():  # the blocks, and so the bits, do not depend on the number of threads
         run_tasks(block, -(-n // BLOCK), n_threads)
+    if not np.isfinite(residual.sum()):
+        other = ", or use precision='float64'" if dtype == np.float32 else ""
+        raise InvalidInputError(
+            f"The kernel values of the samples with the landmarks are not finite numbers in {dtype}: the features are "
+            f"too large. Scale them, for example with StandardScaler{other}."
+        )
     np.maximum(residual, 0.0, out=residual)
     return extended
 

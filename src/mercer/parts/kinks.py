@@ -45,6 +45,8 @@ from mercer.problems.solution import Status
 
 # distances that are brought to the caller, whose quantile is the radius of the free samples
 DISTANCES = 50_000
+# passes of a step of the path
+STEP = 4
 # a radius that contains all samples
 FAR = float(np.finfo(np.float64).max)
 
@@ -175,7 +177,8 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
     least, every = 0.0, max(1, n // DISTANCES)
     seen = _classify(run, w, every, True)
     for _ in range(MAX_ROUNDS):
-        run.stopped = run.stopped or run.clock.over()
+        # a path begins with a pass over all rows
+        run.stopped = run.stopped or run.clock.over_in(run.pass_seconds + run.ending)
         if run.stopped is not None:
             # out of time: the ends of the boxes that w implies
             run.parts.map(linear_part.hold, -1.0)
@@ -198,7 +201,8 @@ def _near_kinks(run: PartsRun, tol: float) -> Vector:
 def _classify(run: PartsRun, w: Vector, every: int, is_first: bool) -> list[Classified]:
     """Decision values of all rows at w."""
     run.values_of = w
-    return run.parts.map(linear_part.classify, w, every, is_first)
+    found: list[Classified] = run.read_rows(run.parts.map, linear_part.classify, w, every, is_first)
+    return found
 
 
 def _radius(seen: list[Classified], share: float) -> float:
@@ -212,7 +216,7 @@ def _radius(seen: list[Classified], share: float) -> float:
 
 def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
     """Follow the central path on the samples within the radius; ``beta`` of the result is only their number."""
-    fixed, constant, unkept, mu_sums, sums = run.parts.total(linear_part.hold, radius)
+    fixed, constant, unkept, mu_sums, sums = run.read_rows(run.parts.total, linear_part.hold, radius)
     n_free, room, distance, n_bounds = sums
     fixed[-1] -= run.total  # the gradient of the term b Σβ
     mu = None
@@ -227,6 +231,7 @@ def _path(run: PartsRun, tol: float, radius: float, w: Vector | None) -> Path:
         return run.stopped is not None
 
     run.last = run.clock.seconds
+    run.least_step = STEP * run.pass_seconds if unkept else 0.0
     system: PartSystem | BroughtSystem
     if not unkept and 0 < n_free * run.d <= run.parts.path_numbers:
         system = BroughtSystem(run)

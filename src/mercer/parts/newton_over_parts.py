@@ -104,7 +104,7 @@ def _at(run: PartsRun, u: Vector, is_new_step: bool, is_last: bool = False) -> _
     """The objective at u, from one pass over all rows; without X'DX if it is expected to be the last."""
     is_small = run.d - run.statement.intercept <= FACTORED_UP_TO
     matrix = "diagonal" if not is_small else "none" if is_last else "full"
-    loss, v, gram, active = run.parts.total(linear_part.newton_point, u, is_new_step, matrix)
+    loss, v, gram, active = run.read_rows(run.parts.total, linear_part.newton_point, u, is_new_step, matrix)
     run.values_of = u
     pull = run.q * u
     return _Point(u, float(loss) + 0.5 * float(pull @ u), v, pull - v, gram, int(active))

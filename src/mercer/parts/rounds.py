@@ -117,7 +117,7 @@ def solve(run: PartsRun) -> LinearSolution:
     """Rounds until the certified gap is within tol."""
     statement, options = run.statement, run.options
     l2, free = statement.penalty.l2, statement.intercept
-    squares, n = run.parts.total(begin_rounds)
+    squares, n = run.read_rows(run.parts.total, begin_rounds)
     # the constant feature belongs to the problem, or to the method of multipliers
     bias = float(np.sqrt(squares / n or 1.0)) if free else statement.bias
     stored = run.d - int(bool(statement.bias) or free)
@@ -137,10 +137,11 @@ def solve(run: PartsRun) -> LinearSolution:
         run.n_iter += PASSES
         if free:
             b += length * bias * w[-1]
-        if rounds % CHECK_EVERY and run.n_iter < limit and run.clock.over() is None:
+        out_of_time = run.clock.over_in(run.pass_seconds + run.ending) is not None
+        if rounds % CHECK_EVERY and run.n_iter < limit and not out_of_time:
             continue
         u = np.append(w[:stored], b) if free else w[: run.d]
-        loss, gap = run.parts.total(decision_gap, u)
+        loss, gap = run.read_rows(run.parts.total, decision_gap, u)
         primal = statement.penalty.value(w[:stored] if free else u) + loss
         run.report(gap / max(abs(primal), np.finfo(np.float64).tiny), primal - gap, run.n)
         waited = 0 if gap < 0.99 * lowest else waited + 1

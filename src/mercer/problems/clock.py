@@ -133,6 +133,9 @@ class Clock:
     ) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGINT, self._previous)
+        # from C code that calls Python code and overlooks its exception: see _numba_unpickle in _compiled/compile.py
+        if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()

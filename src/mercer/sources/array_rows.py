@@ -184,6 +184,8 @@ def _open_npy(path: str) -> Any:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         why = getattr(error, "strerror", None) or error
+        if "allow_pickle" in str(why):  # numpy's words for any file that does not begin as it should
+            why = "It does not begin as .npy files do"
         raise InvalidInputError(f"{path} cannot be read as a .npy file of numbers: {why}.") from None
 
 

@@ -41,6 +41,8 @@ class Checkpoint:
         self.path, self._identity, self._check = Path(path), identity, check
         self._models: list[Arrays | None] = [None] * n_problems
         self._written = -np.inf
+        if self.path.is_dir():
+            raise InvalidInputError(f"checkpoint={str(path)!r} is a folder: give the path of a file in it.")
         if self.path.exists():
             self._read()
         elif not self.path.parent.is_dir():
@@ -85,6 +87,8 @@ class Checkpoint:
     def _read(self) -> None:
         """Read the file. Raise if it is damaged or belongs to another fit."""
         try:
+            if not zipfile.is_zipfile(self.path):
+                raise ValueError("it is not an archive of arrays")
             with open(self.path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if str(file["format"]) != FORMAT:
                     raise ValueError(f"its format is {str(file['format'])[:40]!r}, not {FORMAT!r}")

@@ -331,6 +331,28 @@ def test_a_damaged_checkpoint_is_an_error(damage, path, tmp_path):
         LinearSVC(checkpoint=file).fit(rows)
 
 
+def test_a_checkpoint_is_a_file(path, tmp_path):
+    """Nobody is told to remove a folder."""
+    with pytest.raises(InvalidInputError, match=r"is a folder: give the path of a file in it\.$"):
+        LinearSVC(checkpoint=tmp_path).fit(open_rows(path, target=F > 0))
+
+
+def test_a_table_with_other_columns(tmp_path):
+    """The error of a prediction names the missing column, or says how to open a table with more columns."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"a": RNG.normal(size=90), "b": RNG.normal(size=90), "c": RNG.normal(size=90)})
+    file = tmp_path / "t.parquet"
+    pq.write_table(table, file)
+    model = LinearSVR().fit(open_rows(file, target="c"))
+    with pytest.raises(InvalidInputError, match=r"expecting 2 features as input\. It lacks the column 'a'\.$"):
+        model.predict(open_rows(file, columns=["b"]))
+    with pytest.raises(
+        InvalidInputError, match=r"Open the table with columns=\[\.\.\.\] in the order of feature_names_in_"
+    ):
+        model.predict(open_rows(file))
+    assert_allclose(model.predict(open_rows(file, columns=["a", "b"])), model.predict(open_rows(file, target="c")))
+
+
 def test_a_checkpoint_needs_rows_on_disk_and_a_folder(path, tmp_path):
     """Rows in memory are fitted in seconds."""
     with pytest.raises(InvalidInputError, match="is for rows on disk, but X is of type ndarray"):

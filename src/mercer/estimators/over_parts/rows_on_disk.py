@@ -200,12 +200,18 @@ def text_of(value: Any) -> str:
 
 def block_by_block(machine: Any, source: RowSource, function: Callable[[Any], Matrix]) -> Matrix:
     """function(X) of all blocks, one below the other. Raises if the columns are not those of the training samples."""
-    if source.n_columns != machine.n_features_in_:
-        raise InvalidInputError(
-            f"{source.name} has {source.n_columns} features, but {type(machine).__name__} is expecting "
-            f"{machine.n_features_in_} features as input."
-        )
     names = getattr(machine, "feature_names_in_", None)
+    if source.n_columns != machine.n_features_in_:
+        found = f"{source.name} has {source.n_columns} features, but {type(machine).__name__} is expecting "
+        advice = ""
+        if names is not None and source.columns is not None:
+            missing = [name for name in names if name not in source.columns]
+            advice = (
+                f" It lacks the column {missing[0]!r}."
+                if missing
+                else " Open the table with columns=[...] in the order of feature_names_in_."
+            )
+        raise InvalidInputError(f"{found}{machine.n_features_in_} features as input.{advice}")
     if names is not None and source.columns is not None and tuple(names) != source.columns:
         wrong = next(j for j, (a, b) in enumerate(zip(names, source.columns, strict=True)) if a != b)
         raise InvalidInputError(
