@@ -105,13 +105,13 @@ def at_bounds(qp: BoxQP, beta: Vector) -> Vector:
 def settled_at_bounds(qp: BoxQP, beta: Vector, rounding: float = AT_BOUND) -> Vector:
     """β with entries that are within ``rounding`` of a bound, or of 0, set to it; else they would count as free.
 
-    ``rounding`` is relative to the width of the box, or to the largest |β| if that is smaller. Returns β itself if no
-    entry changes.
+    ``rounding`` is relative to the width of the box, or to the largest of |β| and 1 if that is smaller. Returns the
+    same array if no entry changes.
     """
     inside = np.flatnonzero((beta != 0) & (beta != qp.lower) & (beta != qp.upper))
     old, lower, upper = beta[inside], qp.lower[inside], qp.upper[inside]
     width = upper - lower
-    near = np.where(np.isfinite(width), rounding * np.minimum(width, np.abs(beta).max(initial=0.0)), 0.0)
+    near = np.where(np.isfinite(width), rounding * np.minimum(width, np.abs(beta).max(initial=1.0)), 0.0)
     new = old
     for bound in (lower, upper, np.zeros(len(inside))):
         new = np.where(np.abs(new - bound) <= near, bound, new)
