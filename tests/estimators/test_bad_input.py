@@ -574,7 +574,6 @@ class TestOddData:
         np.testing.assert_allclose(model.fit(np.column_stack([X, np.full(60, 5.0)]), y).dual_coef_, expected, atol=1e-6)
 
     @pytest.mark.filterwarnings("ignore:Solver stopped where rounding:sklearn.exceptions.ConvergenceWarning")
-    @pytest.mark.filterwarnings("ignore:The margin .* is not larger than tol:sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
     @pytest.mark.parametrize("size", [1e-8, 1e8, 1e50])
     @every_estimator

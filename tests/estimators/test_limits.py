@@ -379,7 +379,6 @@ class Watched:
 
 @pytest.mark.usefixtures("callbacks")
 class TestCallbacks:
-    @pytest.mark.filterwarnings("ignore:The margin .* is not larger than tol:sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM()], ids=named)
     def test_the_order_of_calls(self, estimator):
         """Setup, begin of the fit, begin and end of each round, end of the fit, teardown."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._sklearn_compat import Hidden, Interval, StrOptions, available_if, deprecated, ovr_decision_function
@@ -32,10 +32,10 @@ from mercer.gram.memory import available_bytes
 from mercer.gram.operator import Data
 from mercer.kernels.features import Matrix, Vector
 from mercer.losses import HardMargin, Loss, NuHinge
-from mercer.losses.classification import classification_loss, nu_scale
+from mercer.losses.classification import classification_loss
 from mercer.parts.layout import Parts
 from mercer.problems.clock import Clock
-from mercer.problems.solution import FAR, Options, Solution
+from mercer.problems.solution import Options, Solution
 from mercer.sources.checkpoint import Checkpoint
 from mercer.svm.batch import OneVsOne, SolvePair, class_pairs
 from mercer.svm.solve import solve_problem
@@ -548,21 +548,3 @@ class NuSVC(BaseSVC):
 
     def _loss(self) -> tuple[Loss, float]:
         return NuHinge(float(self.nu)), 1.0
-
-    def _publish_pairs(self, problems: OneVsOne, solved: list[Solution | None]) -> None:
-        super()._publish_pairs(problems, solved)
-        self._smallest_margin = min((nu_scale(s.thresholds)[0] for s in solved if s is not None), default=np.inf)
-
-    def _warn_far(self) -> None:
-        proof = self.certificate_
-        if not (self._smallest_margin <= self.tol and proof.valid and proof.relative_gap >= FAR):
-            super()._warn_far()
-            return
-        # the reduced convex hulls of the two classes meet: Crisp & Burges, NIPS 12 (1999)
-        warn_user(
-            f"The margin {self._smallest_margin:.2g}, by which decision values are divided, is not larger than "
-            f"tol={self.tol:g}: the model is mostly rounding. No machine of this kernel has a margin that only a share "
-            f"of nu={self.nu:g} of the samples violates. Raise nu, choose a kernel that separates the classes better, "
-            "for example with a larger gamma, or lower tol.",
-            ConvergenceWarning,
-        )

@@ -106,7 +106,6 @@ def test_large_problems_are_solved_in_several_working_sets(shape):
         assert model.cv_results_["mean_test_score"][row] == pytest.approx(machine.score(X[1300:], y[1300:]), abs=0.006)
 
 
-@pytest.mark.filterwarnings("ignore:The margin .* is not larger than tol:sklearn.exceptions.ConvergenceWarning")
 def test_nu_is_scored_as_by_grid_search():
     """NuSVC's candidates, too; an infeasible nu has no score."""
     X, y = two_classes()
