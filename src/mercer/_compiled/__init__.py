@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 # bytes of the largest array whose release still raises the thresholds of glibc's malloc: just below 32 MB
 RAISES_THRESHOLDS = (1 << 25) - (1 << 16)
 
@@ -17,6 +15,8 @@ RAISES_THRESHOLDS = (1 << 25) - (1 << 16)
 @cache
 def prepare_process() -> None:
     """Prepare this process for its first fit: let malloc keep freed memory, and import numba."""
+    import numpy as np  # `mercer --help` does without it
+
     # glibc gives freed memory back to the system when more than a threshold of it is free, 128 KB at first. The next
     # fit then meets a page fault for each 4 KB of its arrays: up to a quarter of its time. Releasing an array, here
     # one that was never touched, raises the threshold to twice its size (mallopt(3), M_MMAP_THRESHOLD). Other
