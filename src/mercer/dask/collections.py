@@ -331,8 +331,13 @@ def numbered(index: int, chunk: Chunk) -> Held:
 # ---- predictions -------------------------------------------------------------------------------------------------
 
 
-def apply_lazily(X: Any, function: Callable[..., Any], model: Any, dtype: Any, n_columns: int) -> Any:
-    """function(model, part) for each part of X, as a collection of the same kind; 0 columns for a vector."""
+def predicted(X: Any, function: Callable[..., Any], model: Any, dtype: Any, n_columns: int) -> Any:
+    """function(model, part) for each part of X, as a lazy collection of the same kind; 0 columns for a vector.
+
+    Data in memory are predicted at once.
+    """
+    if not is_collection(X):
+        return function(model, X)
     if isinstance(X, list | tuple):
         return [dask.delayed(_on_part)(part, function, model) for part in X]
     if isinstance(X, da.Array):

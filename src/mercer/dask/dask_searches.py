@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 import mercer.selection.linear_cv as linear
 import mercer.selection.svc_cv as kernels
 from mercer._sklearn_compat import available_if, fit_context
-from mercer.dask.collections import apply_lazily, is_collection
+from mercer.dask.collections import predicted
 from mercer.dask.dask_linear_svc import LinearSVC
 from mercer.dask.dask_svc import SVC
 from mercer.dask.machine import OnCluster
@@ -201,9 +201,7 @@ class DaskSearchCV(OnCluster, SearchCV):
             )
         for name in ("_held_out", "_conformal"):  # not needed, and as large as the data
             delattr(model, name)
-        return (
-            apply_lazily(X, function, model, np.float64, len(self.classes_)) if is_collection(X) else function(model, X)
-        )
+        return predicted(X, function, model, np.float64, len(self.classes_))
 
 
 class LinearSVCCV(DaskSearchCV, linear.LinearSVCCV):

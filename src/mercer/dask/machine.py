@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.dask.cluster_parts import ClusterParts
-from mercer.dask.collections import Chunks, apply_lazily, chunks_of, coded, is_collection, numbered
+from mercer.dask.collections import Chunks, chunks_of, coded, numbered, predicted
 from mercer.estimators.base import Machine
 from mercer.exceptions import ClusterError, InvalidInputError
 from mercer.losses.base import Vector
@@ -116,8 +116,7 @@ class DaskMachine(OnCluster, Machine):
 
     def _predicted(self, X: Any, function: Any, dtype: Any, n_columns: int) -> Any:
         """Lazily for a collection, at once for data in memory."""
-        model = self.to_local()
-        return apply_lazily(X, function, model, dtype, n_columns) if is_collection(X) else function(model, X)
+        return predicted(X, function, self.to_local(), dtype, n_columns)
 
 
 class LazyValues:
